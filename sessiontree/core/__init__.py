@@ -1,0 +1,1 @@
+"""Pure parts: values in, values out. No await, no clock, no randomness, no SQL, no files."""

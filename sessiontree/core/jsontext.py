@@ -1,0 +1,148 @@
+"""JSON text that comes back as it was given.
+
+A message may be given as a mapping or as JSON text. Text is kept to the byte. A mapping
+is written once, and only when reading it back gives an equal value: what JSON cannot
+hold (bytes, a date, a key that is no string, NaN) is refused here, before anything is
+written, with the place where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+
+from sessiontree.errors import FormatError
+
+MAX_NESTING = 500
+"""Deepest nesting that is stored. Readers in other languages, and Python's own, stop
+soon after: beyond this a message could be written that cannot be read."""
+
+_PUNCTUATION = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def dump(value: Mapping[str, Any], what: str = "message") -> str:
+    """``value`` as JSON text; FormatError where JSON could not give it back."""
+    _refuse_what_json_changes(value, what)
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except ValueError as error:  # integers with more digits than Python will print
+        raise FormatError(f"the {what} cannot be written as JSON: {error}") from error
+    return text if _is_encodable(text) else json.dumps(value, separators=(",", ":"))
+
+
+def check(text: str | bytes | bytearray, what: str = "message") -> tuple[str, dict[str, Any]]:
+    """JSON text given by the caller, and the object it holds; FormatError if it is none."""
+    if not isinstance(text, str):
+        try:
+            text = bytes(text).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise FormatError(f"the {what} is not UTF-8: {error}") from error
+    if not _is_encodable(text):
+        raise FormatError(f"the {what} has a lone surrogate outside an escape")
+    value = load(text, what)
+    if not isinstance(value, dict):
+        raise FormatError(f"the {what} is {_kind(value)}, not a JSON object")
+    return text, cast("dict[str, Any]", value)
+
+
+def load(text: str, what: str = "message") -> Any:
+    """The value in ``text``. FormatError names line and column where it stops being JSON."""
+    _refuse_deep_text(text, what)
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        hint = 'give {"role": "user", "content": "…"}' if text.lstrip()[:1] != "{" else ""
+        raise FormatError(
+            f"the {what} is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
+            hint=hint,
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the {what} cannot be read as JSON: {error}") from error
+
+
+def _refuse_what_json_changes(root: object, what: str) -> None:
+    """Walk ``root`` without recursion; the path is only built when there is an error."""
+    level: list[object] = [root]
+    for _ in range(MAX_NESTING + 1):
+        deeper: list[object] = []
+        for value in level:
+            kind = type(value)
+            if kind is str or kind is int or value is None or kind is bool:
+                continue
+            if isinstance(value, Mapping):
+                mapping = cast("Mapping[object, object]", value)
+                if not all(isinstance(key, str) for key in mapping):
+                    _refuse(root, mapping, what)
+                deeper.extend(mapping.values())
+            elif isinstance(value, list | tuple):
+                deeper.extend(cast("list[object]", value))
+            elif isinstance(value, float) and not math.isfinite(value):
+                _refuse(root, cast(object, value), what)
+            elif not isinstance(value, str | int | float):
+                _refuse(root, value, what)
+        if not deeper:
+            return
+        level = deeper
+    raise FormatError(
+        f"the {what} is nested deeper than {MAX_NESTING} levels, or contains itself",
+        hint="give deep data as a string of JSON text",
+    )
+
+
+def _refuse(root: object, culprit: object, what: str) -> NoReturn:
+    place = _place(root, culprit)
+    if isinstance(culprit, Mapping):
+        problem = "has a key that is not a string"
+    elif isinstance(culprit, float):
+        problem = f"is {culprit}, which JSON cannot hold"
+    else:
+        problem = f"is {_kind(culprit)}, which JSON cannot hold"
+    raise FormatError(f"the {what} cannot be stored: {place} {problem}")
+
+
+def _place(root: object, culprit: object) -> str:
+    """Where ``culprit`` stands in ``root``, as ``content[2].source``."""
+    stack: list[tuple[object, str]] = [(root, "")]
+    while stack:
+        value, path = stack.pop()
+        if value is culprit:
+            return path or "it"
+        if isinstance(value, Mapping):
+            mapping = cast("Mapping[object, object]", value)
+            stack.extend((v, f"{path}.{k}" if path else str(k)) for k, v in mapping.items())
+        elif isinstance(value, list | tuple):
+            stack.extend((v, f"{path}[{i}]") for i, v in enumerate(cast("list[object]", value)))
+    return "a value"
+
+
+def _refuse_deep_text(text: str, what: str) -> None:
+    if text.count("[") + text.count("{") <= MAX_NESTING:
+        return
+    depth = 0
+    for match in _PUNCTUATION.finditer(text):
+        mark = match[0]
+        depth += (mark in "[{") - (mark in "]}") if len(mark) == 1 else 0
+        if depth > MAX_NESTING:
+            raise FormatError(f"the {what} is nested deeper than {MAX_NESTING} levels")
+
+
+def _is_encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _kind(value: object) -> str:
+    names = {type(None): "null", list: "a list", str: "a string", bool: "true or false"}
+    return names.get(cast("type[Any]", type(value)), f"a {type(value).__name__}")

@@ -1,0 +1,155 @@
+"""Calls and results: which result answers which call, and what is left open.
+
+One table says what a call or a result does, by where the call with its id stands:
+
+    ==========  =================  ====================
+    event       its call is        what it is
+    ==========  =================  ====================
+    call        (anywhere)         opens
+    result      open               answers
+    result      answered           ``result_given_twice``
+    result      ahead              ``result_before_call``
+    result      nowhere            ``orphan_result``
+    ==========  =================  ====================
+
+A result answers the *newest* open call with its id, because providers use an id again in
+a later turn (``call_0``). A result that bears no id answers the oldest open call of its
+name, else the oldest open call that bears no id either. Anything may stand between a
+call and its result. What is still open at the end is an ``unanswered_call``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from sessiontree.core.message import ToolCall, ToolResult
+
+Where = Literal["open", "answered", "ahead", "nowhere"]
+Fault = Literal["result_given_twice", "result_before_call", "orphan_result", "unanswered_call"]
+
+RESULT_RULES: dict[Where, Fault | None] = {
+    "open": None,
+    "answered": "result_given_twice",
+    "ahead": "result_before_call",
+    "nowhere": "orphan_result",
+}
+
+WHY: dict[Fault, str] = {
+    "result_given_twice": "its call was answered before",
+    "result_before_call": "its call comes after it",
+    "orphan_result": "no call before it has this id",
+    "unanswered_call": "no result answers it",
+}
+
+
+class Paired(Protocol):
+    """What pairing needs of a message."""
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]: ...
+    @property
+    def results(self) -> tuple[ToolResult, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that waits for its result. ``at`` is the index of its message."""
+
+    at: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One fault: what, in which message (an index), about which call id."""
+
+    kind: Fault
+    at: int
+    call_id: str
+
+    @property
+    def why(self) -> str:
+        return WHY[self.kind]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """What pairing finds in a sequence.
+
+    ``open_counts[i]`` is the number of calls open after message i. ``answers`` are the
+    pairs (index of the result's message, index of its call's message, call).
+    """
+
+    open_counts: list[int] = field(default_factory=list[int])
+    answers: list[tuple[int, int, ToolCall]] = field(
+        default_factory=list[tuple[int, int, ToolCall]]
+    )
+    violations: list[Violation] = field(default_factory=list[Violation])
+    open: list[OpenCall] = field(default_factory=list[OpenCall])
+
+    @property
+    def boundaries(self) -> list[int]:
+        """Indexes of the messages after which nothing is open."""
+        return [i for i, count in enumerate(self.open_counts) if count == 0]
+
+
+def take(waiting: list[OpenCall], result: ToolResult) -> OpenCall | None:
+    """Remove from ``waiting`` the call that ``result`` answers, and return it."""
+    found = _find(waiting, result)
+    if found is None:
+        return None
+    return waiting.pop(found)
+
+
+def pair(messages: Sequence[Paired], waiting: Iterable[OpenCall] = ()) -> Pairing:
+    """Pair a sequence, oldest first. ``waiting`` are calls open before it."""
+    pairing = Pairing(open=list(waiting))
+    answered: set[str] = set()
+    for at, message in enumerate(messages):
+        pairing.open.extend(OpenCall(at, call) for call in message.calls)
+        for result in message.results:
+            opened = take(pairing.open, result)
+            if opened is not None:
+                answered.add(opened.call.id)
+                pairing.answers.append((at, opened.at, opened.call))
+                continue
+            fault = RESULT_RULES[_where(result, answered, messages[at + 1 :])]
+            assert fault is not None
+            pairing.violations.append(Violation(fault, at, result.id))
+        pairing.open_counts.append(len(pairing.open))
+    pairing.violations.extend(
+        Violation("unanswered_call", opened.at, opened.call.id) for opened in pairing.open
+    )
+    return pairing
+
+
+def _find(waiting: list[OpenCall], result: ToolResult) -> int | None:
+    if result.given:
+        for i in range(len(waiting) - 1, -1, -1):
+            if waiting[i].call.id == result.id:
+                return i
+        return _oldest(waiting, result, lambda call: not call.given)
+    by_name = _oldest(waiting, result, lambda call: True) if result.name else None
+    if by_name is not None:
+        return by_name
+    nameless = ToolResult(result.id, None, None, given=False)
+    return _oldest(waiting, nameless, lambda call: not call.given)
+
+
+def _oldest(
+    waiting: list[OpenCall], result: ToolResult, fits: Callable[[ToolCall], bool]
+) -> int | None:
+    for i, opened in enumerate(waiting):
+        if fits(opened.call) and result.name in (None, opened.call.name):
+            return i
+    return None
+
+
+def _where(result: ToolResult, answered: set[str], rest: Sequence[Paired]) -> Where:
+    if result.id in answered:
+        return "answered"
+    if any(call.id == result.id for message in rest for call in message.calls):
+        return "ahead"
+    return "nowhere"
