@@ -1,0 +1,27 @@
+"""Fixtures that every floor's tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "quick", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+)
+settings.register_profile(
+    "long", deadline=None, suppress_health_check=list(HealthCheck), max_examples=5_000
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Real session files; tests that want them are skipped where there are none."""
+    default = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
+    folder = Path(os.environ.get("SESSIONTREE_CORPUS", default))
+    if not folder.is_dir():
+        pytest.skip(f"no corpus of session files at {folder}; set SESSIONTREE_CORPUS to one")
+    return folder
