@@ -1,0 +1,201 @@
+"""Messages in, whatever their format: the registry of codecs, and ``read``.
+
+A codec is a module of this package that bears the format's name and has one constant,
+``CODEC`` (see ``core.message.Codec``). It is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
+
+from sessiontree.core import jsontext
+from sessiontree.core.message import Codec, Decoded, NewMessage, calls_of, results_of
+from sessiontree.errors import FormatError
+from sessiontree.formats.glance import estimated_tokens, first_line, preview_of, tokens_of_text
+
+NAMES = (
+    "openai_chat",
+    "anthropic",
+    "openai_responses",
+    "gemini",
+    "bedrock",
+    "otel",
+    "mark",
+    "claude_code",
+    "pi",
+)
+FALLBACK = "openai_chat"
+"""What plain text is taken for where nothing says otherwise."""
+
+PLAIN_ROLES = frozenset({"system", "user", "assistant"})
+PLAIN_FORMATS = frozenset({"openai_chat", "anthropic", "openai_responses"})
+"""Formats in which ``{"role": …, "content": str}`` is a whole message, and means the same."""
+
+
+def names() -> tuple[str, ...]:
+    """The formats that there is a codec for."""
+    return NAMES
+
+
+def codec(name: str) -> Codec:
+    """The codec of a format; FormatError names those that exist."""
+    if name not in NAMES:
+        raise FormatError(
+            f"there is no message format {name!r}", hint=f"the formats: {', '.join(NAMES)}"
+        )
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Codec:
+    return cast(Codec, import_module(f"{__name__}.{name}").CODEC)
+
+
+def recognise(native: Mapping[str, Any]) -> str | None:
+    """The format whose mark ``native`` bears; None where it could be of several."""
+    if _is_plain(native):
+        return None
+    return next((name for name in NAMES if _load(name).recognises(native)), None)
+
+
+def read(
+    message: object,
+    *,
+    format: str | None = None,
+    default: str | None = None,
+    key: str | None = None,
+    usage: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    created_at: int | None = None,
+) -> NewMessage:
+    """``message`` made ready for the store.
+
+    It is a mapping, JSON text (str or UTF-8 bytes, kept to the byte), or an object with
+    ``model_dump`` as the providers' libraries return. Its format is ``format``, else the
+    one whose marks it bears, else ``default``, else ``openai_chat``. ``usage`` and
+    ``model`` are taken from the message where it tells them and the caller does not.
+
+    FormatError: it cannot be stored as JSON, or is not a message of its format.
+    """
+    content, native = _as_text(message)
+    name = format or default or FALLBACK
+    if name in PLAIN_FORMATS and _is_plain(native):
+        text: str = native["content"]
+        return NewMessage(
+            content,
+            name,
+            native["role"],
+            preview=first_line(text),
+            tokens=tokens_of_text(text),
+            usage=usage,
+            model=model,
+            key=key,
+            meta=meta,
+            created_at=created_at,
+        )
+    name, (role, parts) = _decode(native, format, default)
+    said = _inner(native)
+    return NewMessage(
+        content,
+        name,
+        role,
+        calls_of(parts),
+        results_of(parts),
+        preview=preview_of(parts),
+        tokens=estimated_tokens(parts),
+        usage=usage if usage is not None else _usage(said),
+        model=model if model is not None else _model(said),
+        key=key,
+        meta=meta,
+        created_at=created_at,
+    )
+
+
+def _is_plain(native: Mapping[str, Any]) -> bool:
+    return (
+        len(native) == 2
+        and type(native.get("content")) is str
+        and isinstance(role := native.get("role"), str)
+        and role in PLAIN_ROLES
+    )
+
+
+def _as_text(message: object) -> tuple[str, Mapping[str, Any]]:
+    """The JSON text of a message, and its value."""
+    if isinstance(message, str | bytes | bytearray):
+        return jsontext.check(message)
+    value = _dumped(message)
+    if not isinstance(value, Mapping):
+        raise FormatError(
+            f"a message is a mapping or JSON text, not a {type(message).__name__}",
+            hint='give {"role": "user", "content": "…"}',
+        )
+    native = cast("Mapping[str, Any]", value)
+    try:
+        return jsontext.dump(native), native
+    except FormatError:
+        plain = _with_models_dumped(native)
+        if plain == native:
+            raise
+        return jsontext.dump(plain), plain
+
+
+def _with_models_dumped(native: Mapping[str, Any]) -> dict[str, Any]:
+    """What harnesses write: ``{"role": "assistant", "content": response.content}``."""
+    return {
+        key: [_dumped(item) for item in cast("Sequence[object]", value)]
+        if isinstance(value, list | tuple)
+        else _dumped(value)
+        for key, value in native.items()
+    }
+
+
+def _dumped(value: object) -> object:
+    """``value``, or what it says of itself when it is a model of pydantic's kind."""
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_unset=True) if callable(dump) else value
+
+
+def _decode(
+    native: Mapping[str, Any], format: str | None, default: str | None
+) -> tuple[str, Decoded]:
+    """The format that ``native`` is in, and what its codec sees in it."""
+    name = format or _recognise_from(native, default)
+    if name is not None:
+        return name, codec(name).decode(native)
+    name = default or FALLBACK
+    try:
+        return name, codec(name).decode(native)
+    except FormatError as error:
+        if name == FALLBACK:
+            raise
+        try:  # a plain message in a conversation whose own format writes text otherwise
+            return FALLBACK, codec(FALLBACK).decode(native)
+        except FormatError:
+            raise error from None
+
+
+def _recognise_from(native: Mapping[str, Any], default: str | None) -> str | None:
+    if default is not None and codec(default).recognises(native):
+        return default
+    return recognise(native)
+
+
+def _inner(native: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message inside a transcript's envelope, or the message itself."""
+    inner = native.get("message")
+    return cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else native
+
+
+def _usage(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    usage = said.get("usage")
+    return cast("Mapping[str, Any]", usage) if isinstance(usage, Mapping) else None
+
+
+def _model(said: Mapping[str, Any]) -> str | None:
+    model = said.get("model")
+    return model if isinstance(model, str) and model.isprintable() else None
