@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from sessiontree.core.message import Part, calls_of
 from sessiontree.core.tokens import estimate
+from sessiontree.formats import shapes
 
 PREVIEW_CHARS = 120
+DATA_CHARS = 1000
+"""A string of this length without a space is data (an image, a signature), not text."""
 
 _LINE = re.compile(rf"\S[^\r\n]{{0,{PREVIEW_CHARS}}}")
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -48,10 +50,16 @@ def preview_of(parts: Sequence[Part]) -> str:
 def _described(part: Part) -> str:
     kind = part.get("type")
     if kind == "tool_call_response":
-        return first_line("→ " + text_of_value(part.get("response")).lstrip())
+        return first_line(f"→ {_line_of_response(part.get('response'))}")
     if kind == "reasoning":
         return first_line(f"({part.get('content') or 'reasoning'})")
     return first_line(f"[{part.get('mime_type') or part.get('modality') or kind}]")
+
+
+def _line_of_response(response: object) -> str:
+    if shapes.are_parts(response):
+        return preview_of(cast("Sequence[Part]", response))
+    return first_line(shapes.response_text(response))
 
 
 def estimated_tokens(parts: Sequence[Part]) -> int:
@@ -63,37 +71,31 @@ def estimated_tokens(parts: Sequence[Part]) -> int:
 def _tokens_of(part: Part) -> int:
     kind = part.get("type")
     if kind in ("text", "reasoning"):
-        return estimate(text_of_value(part.get("content")))
+        return estimate(str(part.get("content")))
     if kind == "tool_call":
-        arguments = part.get("arguments")
-        return estimate(f"{part.get('name')}") + estimate(text_of_value(arguments))
+        arguments = shapes.arguments_text(part.get("arguments"))
+        return estimate(str(part.get("name"))) + estimate(arguments)
     if kind == "tool_call_response":
-        return estimate(text_of_value(part.get("response")))
-    if kind in ("blob", "uri", "file"):
-        return 0
-    return estimate(text_of_value(part))
+        return _tokens_of_response(part.get("response"))
+    return 0 if shapes.is_media(part) or kind == "message" else _tokens_of_kept(part)
 
 
-def text_of_value(value: Any) -> str:
-    """A value as the text that a model reads: parts by their text, all else as JSON."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, list | tuple) and _are_parts(cast("Sequence[object]", value)):
-        return "\n".join(text_of_part(part) for part in cast("Sequence[Part]", value))
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+def _tokens_of_response(response: object) -> int:
+    if shapes.are_parts(response):
+        return estimated_tokens(cast("Sequence[Part]", response))
+    return estimate(shapes.response_text(response))
 
 
-def text_of_part(part: Part) -> str:
-    """The text inside one part of a result; nothing for what is not text."""
-    if part.get("type") == "text":
-        return text_of_value(part.get("content"))
-    return "" if "content" in part or "uri" in part or "file_id" in part else text_of_value(part)
-
-
-def _are_parts(values: Sequence[object]) -> bool:
-    return bool(values) and all(
-        isinstance(value, dict) and isinstance(cast("Part", value).get("type"), str)
-        for value in values
-    )
+def _tokens_of_kept(part: Part) -> int:
+    """All strings inside, but for data: what is long and has no space in it."""
+    total = 0
+    waiting: list[object] = [value for key, value in part.items() if key != "type"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(cast("dict[str, object]", value).values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(cast("Sequence[object]", value))
+        elif isinstance(value, str) and (len(value) < DATA_CHARS or " " in value[:DATA_CHARS]):
+            total += estimate(value)
+    return total

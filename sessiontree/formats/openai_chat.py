@@ -31,7 +31,8 @@ _SECONDARY = ("developer", "function")
 
 _MARKS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
 _MARK_BLOCKS = frozenset({"image_url", "input_audio"})
-_CALL_KEYS = frozenset({"id", "type", "function", "custom"})
+_AUDIO = f"{NAME}:audio"
+"""The kind of part that holds the ``audio`` field of an assistant's message."""
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 
 
@@ -58,8 +59,7 @@ class OpenAIChat:
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
         if role == "mark":
             return []
-        results = [part for part in parts if part.get("type") == "tool_call_response"]
-        rest = [part for part in parts if part.get("type") != "tool_call_response"]
+        results, rest = shapes.split(shapes.with_ids(parts))
         answers = [_result_message(part) for part in results]
         said = _message("user" if role == "tool" else role, rest)
         return said + answers if role == "assistant" else answers + said
@@ -73,7 +73,8 @@ CODEC = OpenAIChat()
 
 def _known(native: Native) -> frozenset[str]:
     """The fields of ``native`` that have become parts; the others are the message's own."""
-    known = {"content", "tool_calls", "function_call"}
+    known = {"content"}
+    known.update(k for k in ("tool_calls", "function_call") if native.get(k) is not None)
     known.update(k for k in ("refusal", "reasoning_content") if isinstance(native.get(k), str))
     if isinstance(native.get("audio"), Mapping):
         known.add("audio")
@@ -89,7 +90,7 @@ def _result(native: Native) -> list[Part]:
     part["response"] = _response(native)
     known = {"tool_call_id", "content"}
     if isinstance(native.get("name"), str):
-        part["name"] = native["name"]
+        part |= {"name": native["name"], "provider": NAME}
         known.add("name")
     if native["role"] not in _SECONDARY:
         known.add("role")
@@ -159,7 +160,9 @@ def _file(block: Mapping[str, Any], where: str) -> Part:
     file = shapes.object_in(block, "file", NAME, where)
     data, file_id = file.get("file_data"), file.get("file_id")
     if isinstance(file_id, str) and "file_data" not in file:
-        return _inner_ride(shapes.file(file_id), block, "file", file, frozenset({"file_id"}))
+        return _inner_ride(
+            shapes.file(file_id, "document", NAME), block, "file", file, frozenset({"file_id"})
+        )
     if isinstance(data, str) and "file_id" not in file:
         part = shapes.from_url(data, "document")
         if part["type"] == "blob":
@@ -194,7 +197,7 @@ def _audio(native: Native) -> list[Part]:
     audio = native.get("audio")
     if not isinstance(audio, Mapping):
         return []
-    return [{"type": "audio", "audio": audio, "provider": NAME}]
+    return [{"type": _AUDIO, "audio": audio, "provider": NAME}]
 
 
 def _calls(native: Native) -> list[Part]:
@@ -219,7 +222,8 @@ def _call(call: Mapping[str, Any], where: str) -> Part:
         part |= {"custom": True, "provider": NAME}
     else:
         part["arguments"] = _arguments(body, f"{where}.function")
-    shapes.ride(part, call, _CALL_KEYS, NAME)
+    known = {"id", kind, "type"} if call.get("type", kind) == kind else {"id", kind}
+    shapes.ride(part, call, frozenset(known), NAME)
     further = {k: v for k, v in body.items() if k not in ("name", "arguments", "input")}
     return part | {"function": further, "provider": NAME} if further else part
 
@@ -272,7 +276,7 @@ def _put_content(message: dict[str, Any], content: list[dict[str, Any]]) -> None
     elif len(content) == 1 and content[0]["type"] == "text" and len(content[0]) == 2:
         message["content"] = content[0]["text"]
     else:
-        message["content"] = content or None
+        message["content"] = content or (None if message["role"] == "assistant" else "")
 
 
 def _said_beside(parts: Sequence[Part]) -> dict[str, Any]:
@@ -286,7 +290,7 @@ def _said_beside(parts: Sequence[Part]) -> dict[str, Any]:
     if reasoning:
         beside["reasoning_content"] = "\n".join(reasoning)
     for part in parts:
-        if part.get("type") == "audio" and part.get("provider") == NAME:
+        if part.get("type") == _AUDIO:
             beside["audio"] = part.get("audio")
     return beside
 
@@ -294,13 +298,13 @@ def _said_beside(parts: Sequence[Part]) -> dict[str, Any]:
 def _blocks(part: Part, role: Role) -> list[dict[str, Any]]:
     kind = part.get("type")
     if kind == "text":
-        own = shapes.extras(part, NAME, "refusal")
+        own = shapes.extras(part, NAME)
         name = "refusal" if part.get("refusal") is True else "text"
         return [{"type": name, name: str(part.get("content", ""))} | own]
     if shapes.is_media(part):
         sent = _media(part) if role == "user" else None
         return [sent or _text_block(shapes.media_in_words(part, NAME))]
-    if kind == "audio":
+    if kind == _AUDIO:
         return []
     block = shapes.kept(part, NAME)
     return [] if block is None else [block]
@@ -312,7 +316,7 @@ def _text_block(text: str) -> dict[str, Any]:
 
 def _media(part: Part) -> dict[str, Any] | None:
     """An image, sound or file in this format's shape; None where it has none."""
-    inner = shapes.extras(part, NAME, "block")
+    inner = shapes.extras(part, NAME)
     outer = cast("dict[str, Any]", part.get("block", {})) if part.get("provider") == NAME else {}
     kind, modality = part["type"], part.get("modality")
     if modality == "image" and kind in ("blob", "uri"):
@@ -340,12 +344,12 @@ def _called(calls: Sequence[Part]) -> dict[str, Any]:
     modern = [_call_block(call) for call in calls if not _is_legacy(call)]
     found: dict[str, Any] = {"tool_calls": modern} if modern else {}
     for call in legacy[:1]:
-        found["function_call"] = _function(call) | shapes.extras(call, NAME, "function_call")
+        found["function_call"] = _function(call) | shapes.extras(call, NAME)
     return found
 
 
 def _is_legacy(call: Part) -> bool:
-    return call.get("function_call") is True and call.get("provider") == NAME and "id" not in call
+    return call.get("function_call") is True and call.get("provider") == NAME
 
 
 def _function(call: Part) -> dict[str, Any]:
@@ -356,20 +360,21 @@ def _function(call: Part) -> dict[str, Any]:
 
 
 def _call_block(call: Part) -> dict[str, Any]:
-    own = shapes.extras(call, NAME, "custom", "function", "function_call")
+    own = shapes.extras(call, NAME)
     given = {"id": call["id"]} if "id" in call else {}
     further: dict[str, Any] = call.get("function", {}) if call.get("provider") == NAME else {}
     if call.get("custom") is True and call.get("provider") == NAME:
         body = {"name": call.get("name"), "input": call.get("arguments")}
-        return given | {"type": "custom", "custom": body} | own
+        return given | {"type": "custom", "custom": body | further} | own
     return given | {"type": "function", "function": _function(call) | further} | own
 
 
 def _result_message(part: Part) -> dict[str, Any]:
     fields = shapes.message_fields([part], NAME)
     message: dict[str, Any] = {"role": fields.pop("role", "tool")}
-    message |= {"tool_call_id": part["id"]} if "id" in part else {}
-    if isinstance(part.get("name"), str) and (part.get("provider") == NAME or "id" not in part):
+    if message["role"] == "tool":
+        message["tool_call_id"] = part["id"]
+    if part.get("provider") == NAME and "name" in part:
         message["name"] = part["name"]
     return message | {"content": _result_content(part)} | fields
 
@@ -379,7 +384,7 @@ def _result_content(part: Part) -> str | list[dict[str, Any]]:
     response = part.get("response")
     failed = shapes.ERROR_MARK if part.get("is_error") else ""
     if not shapes.are_parts(response):
-        return failed + "".join(str(p["content"]) for p in shapes.response_parts(response))
+        return failed + shapes.response_text(response)
     blocks = [block for inner in cast("list[Part]", response) for block in _blocks(inner, "tool")]
     blocks = [_text_block(failed.strip()), *blocks] if failed else blocks
     return blocks or ""

@@ -45,8 +45,15 @@ RESERVED = frozenset(
         "message",
         "extra",
         "native",
+        # Flags by which a codec remembers which of its own shapes a part had.
+        "block",
+        "custom",
+        "function",
+        "function_call",
+        "refusal",
     }
 )
+"""Keys that mean something on a part, so that a native key of that name goes to ``extra``."""
 
 # --- Checking ---------------------------------------------------------------------------
 
@@ -152,12 +159,11 @@ def ride(part: Part, native: Mapping[str, Any], known: frozenset[str], fmt: str)
     return part
 
 
-def extras(part: Part, fmt: str, *own: str) -> dict[str, Any]:
-    """The extra native keys of a part, when they are of this format. ``own`` are keys
-    that the codec itself gives a meaning."""
+def extras(part: Part, fmt: str) -> dict[str, Any]:
+    """The extra native keys of a part, when they are of this format."""
     if part.get("provider") != fmt:
         return {}
-    found = {key: part[key] for key in part if key not in RESERVED and key not in own}
+    found = {key: part[key] for key in part if key not in RESERVED}
     extra = part.get("extra")
     return found | extra if isinstance(extra, dict) else found
 
@@ -245,18 +251,34 @@ def arguments_object(arguments: object) -> dict[str, Any]:
 
 
 def to_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def response_parts(response: object) -> list[Part]:
-    """A result as neutral parts: text, or the parts it was given in."""
+def with_ids(parts: Sequence[Part]) -> list[Part]:
+    """Calls and results that bear no id get the one that ``calls_of`` gives them."""
+    counts = {"tool_call": 0, "tool_call_response": 0}
+    found: list[Part] = []
+    for part in parts:
+        kind = part.get("type")
+        if kind in counts:
+            if not part.get("id"):
+                part = part | {"id": f"call_{counts[kind]}"}
+            counts[kind] += 1
+        found.append(part)
+    return found
+
+
+def split(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """The results, and everything else, in their order.""" ""
+    results = [part for part in parts if part.get("type") == "tool_call_response"]
+    return results, [part for part in parts if part.get("type") != "tool_call_response"]
+
+
+def response_text(response: object) -> str:
+    """A result that is not in parts, as the text that a model reads."""
     if isinstance(response, str):
-        return [text_part(response)]
-    if response is None:
-        return []
-    if are_parts(response):
-        return list(cast("Sequence[Part]", response))
-    return [text_part(to_json(response))]
+        return response
+    return "" if response is None else to_json(response)
 
 
 def are_parts(value: object) -> bool:
@@ -302,8 +324,9 @@ def uri(address: str, modality: str, mime_type: str | None = None) -> Part:
     return part if mime_type is None else part | {"mime_type": mime_type}
 
 
-def file(file_id: str, modality: str = "document") -> Part:
-    return {"type": "file", "modality": modality, "file_id": file_id}
+def file(file_id: str, modality: str, fmt: str) -> Part:
+    """A file that lies with the provider, so its id means nothing to others."""
+    return {"type": "file", "modality": modality, "file_id": file_id, "provider": fmt}
 
 
 def data_url(part: Part) -> str:
