@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help install test check format demo bench torture clean
+.PHONY: help install test check format schema demo bench torture clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,6 +28,9 @@ test: check ## every check and test
 format: install ## format and sort imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+schema: install ## write schema.sql from the tables
+	$(BIN)/python -m sessiontree.store.ddl > schema.sql.new && mv schema.sql.new schema.sql
 
 demo: install ## the main job, on real input
 	$(BIN)/sessiontree demo

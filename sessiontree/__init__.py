@@ -1,1 +1,94 @@
-"""The face."""
+"""A persistent, branching session tree for LLM agents.
+
+Nothing a session has said is ever lost, and everything that is sent to a model is valid.
+
+    async with sessiontree.open_store("sessions.db") as store:
+        chat = await store.conversation("T-80005", owner="camille")
+        async with chat.turn() as turn:
+            await turn.add({"role": "user", "content": "Where is order LK-266415?"})
+"""
+
+from sessiontree.conversation.handle import HEAD, Conversation
+from sessiontree.conversation.resume import Resume
+from sessiontree.conversation.store import Store, open_store
+from sessiontree.conversation.turn import Turn
+from sessiontree.core.message import Message, NewMessage, Part, ToolCall, ToolResult
+from sessiontree.core.records import Checkpoint, ConversationInfo, Graft, Move, Problem
+from sessiontree.core.tree import Node, Tree
+from sessiontree.errors import (
+    BudgetTooSmall,
+    CheckpointExists,
+    CheckpointNotFound,
+    ConversationExists,
+    ConversationNotFound,
+    FormatError,
+    HeadMoved,
+    MessageNotFound,
+    NotABoundary,
+    NotAStore,
+    NotFound,
+    NothingToRetry,
+    NothingToUndo,
+    OrphanToolResult,
+    OwnerMismatch,
+    SessionTreeError,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
+    StoreUnavailable,
+    TreeError,
+    UnsettledTurn,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "HEAD",
+    "BudgetTooSmall",
+    "Checkpoint",
+    "CheckpointExists",
+    "CheckpointNotFound",
+    "Conversation",
+    "ConversationExists",
+    "ConversationInfo",
+    "ConversationNotFound",
+    "FormatError",
+    "Graft",
+    "HeadMoved",
+    "Message",
+    "MessageNotFound",
+    "Move",
+    "NewMessage",
+    "Node",
+    "NotABoundary",
+    "NotAStore",
+    "NotFound",
+    "NothingToRetry",
+    "NothingToUndo",
+    "OrphanToolResult",
+    "OwnerMismatch",
+    "Part",
+    "Problem",
+    "Resume",
+    "SessionTreeError",
+    "Store",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreTooNew",
+    "StoreUnavailable",
+    "ToolCall",
+    "ToolResult",
+    "Tree",
+    "TreeError",
+    "Turn",
+    "UnsettledTurn",
+    "open_store",
+]

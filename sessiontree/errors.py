@@ -10,9 +10,11 @@
     │   ├── OrphanToolResult
     │   ├── UnsettledTurn
     │   ├── CheckpointExists
+    │   ├── ConversationExists
     │   ├── NothingToRetry
     │   └── NothingToUndo
     ├── HeadMoved                     another writer was first; nothing was lost
+    ├── OwnerMismatch                 a scoped store was asked for another owner's
     ├── FormatError (ValueError)      a message or a file that cannot be read as what it claims
     ├── BudgetTooSmall
     └── StoreError
@@ -139,6 +141,18 @@ class CheckpointExists(TreeError):
         self.message_id = message_id
 
 
+class ConversationExists(TreeError):
+    """The owner has a conversation of this topic already."""
+
+    def __init__(self, owner: str, topic: str) -> None:
+        super().__init__(
+            f"{owner!r} has a conversation {topic!r} already",
+            hint="choose another topic, or open that one",
+        )
+        self.owner = owner
+        self.topic = topic
+
+
 class NothingToRetry(TreeError):
     """There is no user message on the path whose answer could be made again."""
 
@@ -167,6 +181,18 @@ class HeadMoved(SessionTreeError):
             if self.saved
             else "look at the new head, then ask again",
         )
+
+
+class OwnerMismatch(SessionTreeError):
+    """A store that is scoped to one owner was asked to act for another."""
+
+    def __init__(self, scope: str, owner: str) -> None:
+        super().__init__(
+            f"this store is scoped to {scope!r} and cannot act for {owner!r}",
+            hint="use the store it was scoped from",
+        )
+        self.scope = scope
+        self.owner = owner
 
 
 class FormatError(SessionTreeError, ValueError):

@@ -1,0 +1,1 @@
+"""The async handles that people hold: Store, Conversation, Turn."""

@@ -285,6 +285,11 @@ class Message:
         return json.loads(self.row.meta) if self.row.meta else {}
 
     @property
+    def ref_id(self) -> int | None:
+        """The one other message that a mark or a digest speaks of."""
+        return self.row.ref_id
+
+    @property
     def created_at(self) -> int:
         """Microseconds since 1970, UTC."""
         return self.row.created_at

@@ -1,0 +1,151 @@
+"""What a handle knows: which conversation, in which store, and the head it last saw."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from sessiontree import formats
+from sessiontree.core.message import Message, MessageRow, NewMessage
+from sessiontree.core.pairing import Pairing, pair
+from sessiontree.core.records import ConversationInfo
+from sessiontree.errors import FormatError, HeadMoved, OrphanToolResult, UnsettledTurn
+from sessiontree.store.messages import Append, Appended, append, json_or_null
+from sessiontree.store.sqlite import SQLiteBackend
+
+T = TypeVar("T")
+
+
+def now() -> int:
+    """Microseconds since 1970, UTC."""
+    return time.time_ns() // 1000
+
+
+def wrap(row: MessageRow) -> Message:
+    """A row as people see it."""
+    return Message(row, formats.codec)
+
+
+def unsaved(message: NewMessage, conversation: int, parent: int | None) -> Message:
+    """A message that is not in the tree, as people see it: id 0, depth -1."""
+    row = MessageRow(
+        0,
+        conversation,
+        parent,
+        message.role,
+        message.format,
+        -1,
+        message.open_calls,
+        message.tokens,
+        json_or_null(message.usage),
+        message.model,
+        message.preview,
+        message.key,
+        json_or_null(message.meta),
+        None,
+        None,
+        message.created_at or now(),
+        message.content,
+    )
+    return wrap(row)
+
+
+@dataclass(slots=True)
+class Anchor:
+    """Shared by a conversation's handle and its turns."""
+
+    backend: SQLiteBackend
+    info: ConversationInfo
+    scope: str | None
+    head: int | None
+    live: set[int]
+    """Turns of this store that are going on; resume does not take them for crashed ones."""
+    reported: set[int] = field(default_factory=set[int])
+    """Drafts that resume has told the caller of; the next save lets them go."""
+
+    @property
+    def id(self) -> int:
+        return self.info.id
+
+    def see(self, head: int | None) -> None:
+        self.head = head
+
+    async def save(
+        self, wish: Append, seen: Callable[[Appended], None] | None = None
+    ) -> list[Message]:
+        """Append. HeadMoved, with the messages kept as a branch, when another was first."""
+        wish.drafts = [*wish.drafts, *self.reported]
+
+        def then(done: Appended) -> None:
+            self.reported.difference_update(wish.drafts)
+            self.head = done.head
+            if seen is not None:
+                seen(done)
+
+        done = await self.backend.write_then(then, append, self.id, wish)
+        saved = [wrap(row) for row in done.rows]
+        if not done.moved:
+            raise HeadMoved(wish.expected, done.head, saved)
+        return saved
+
+
+def read_batch(
+    messages: object, *, format: str | None, default: str | None, keys: Sequence[str | None] | None
+) -> list[NewMessage]:
+    """Messages given to an append, made ready and paired. Nothing may stay open.
+
+    FormatError, OrphanToolResult, UnsettledTurn.
+    """
+    given = _as_list(messages)
+    names = list(keys) if keys is not None else [None] * len(given)
+    if len(names) != len(given):
+        raise FormatError(f"{len(given)} message(s) came with {len(names)} key(s)")
+    _refuse_same_keys(names)
+    batch = [
+        formats.read(message, format=format, default=default, key=key)
+        for message, key in zip(given, names, strict=True)
+    ]
+    settle(batch)
+    return batch
+
+
+def settle(batch: Sequence[NewMessage]) -> None:
+    """Count the open calls of a batch that begins and must end at a boundary."""
+    if not any(message.calls or message.results for message in batch):
+        return
+    pairing = pair(batch)
+    refuse_orphans(pairing)
+    if pairing.open:
+        raise UnsettledTurn(
+            [opened.call for opened in pairing.open],
+            hint="append the results with the calls; turn() keeps calls until they are answered",
+        )
+    for message, count in zip(batch, pairing.open_counts, strict=True):
+        message.open_calls = count
+
+
+def refuse_orphans(pairing: Pairing) -> None:
+    """OrphanToolResult for the first result that answers no open call."""
+    for violation in pairing.violations:
+        if violation.kind != "unanswered_call":
+            raise OrphanToolResult(violation.call_id, reason=violation.why)
+
+
+def _as_list(messages: object) -> list[object]:
+    if isinstance(messages, Mapping | str | bytes | bytearray) or hasattr(messages, "model_dump"):
+        return [cast(Any, messages)]
+    if not isinstance(messages, Iterable):
+        raise FormatError(f"messages are a list of mappings, not a {type(messages).__name__}")
+    given = list(cast("Iterable[object]", messages))
+    if not given:
+        raise FormatError("there is nothing to append", hint="give at least one message")
+    return given
+
+
+def _refuse_same_keys(keys: Sequence[str | None]) -> None:
+    named = [key for key in keys if key is not None]
+    if len(set(named)) != len(named):
+        twice = next(key for key in named if named.count(key) > 1)
+        raise FormatError(f"the key {twice!r} is given to two messages of one append")

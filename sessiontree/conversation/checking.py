@@ -1,0 +1,72 @@
+"""Which result answers which call, looked at again on every path of a store."""
+
+from __future__ import annotations
+
+from sessiontree.conversation.anchor import wrap
+from sessiontree.core.message import Message, ToolCall, ToolResult
+from sessiontree.core.pairing import OpenCall, pair
+from sessiontree.core.records import Problem
+from sessiontree.errors import SessionTreeError
+from sessiontree.store import checks, reads
+from sessiontree.store.sqlite import SQLiteBackend
+
+PAGE = 1_000
+
+
+async def check_pairing(backend: SQLiteBackend) -> list[Problem]:
+    """Problems with contents and with calls and results, of all conversations."""
+    found: list[Problem] = []
+    for conversation in await backend.read(checks.conversation_ids):
+        found.extend(await _check_conversation(backend, conversation))
+    return found
+
+
+async def _check_conversation(backend: SQLiteBackend, conversation: int) -> list[Problem]:
+    """Parents come before children in id order; only open calls are remembered."""
+    found: list[Problem] = []
+    waiting: dict[int, list[OpenCall]] = {}
+    after = 0
+    while rows := await backend.read(reads.page, conversation, after, PAGE):
+        for row in rows:
+            message = wrap(row)
+            before = waiting.get(row.parent_id or 0, [])
+            left = _check_message(message, before, found)
+            if left:
+                waiting[row.id] = left
+        after = rows[-1].id
+    return found
+
+
+def _check_message(
+    message: Message, before: list[OpenCall], found: list[Problem]
+) -> list[OpenCall]:
+    """The calls open after ``message``; what is wrong with it goes to ``found``."""
+
+    def report(kind: str, detail: str, can_mend: bool = False) -> None:
+        found.append(Problem(kind, message.conversation_id, message.id, detail, can_mend))
+
+    try:
+        step = _Step(message.tool_calls, message.tool_results)
+    except (SessionTreeError, ValueError) as error:
+        report("unreadable_content", str(error))
+        return before
+    if message.role == "mark":
+        step = _Step((), ())
+    pairing = pair([step], before)
+    for violation in pairing.violations:
+        if violation.kind != "unanswered_call":
+            report(violation.kind, f"the result for {violation.call_id!r}: {violation.why}")
+    if len(pairing.open) != message.open_calls:
+        detail = f"it says {message.open_calls} open call(s), its path has {len(pairing.open)}"
+        report("wrong_open_calls", detail, True)
+    return pairing.open
+
+
+class _Step:
+    """Calls and results of one message, as pairing wants them."""
+
+    __slots__ = ("calls", "results")
+
+    def __init__(self, calls: tuple[ToolCall, ...], results: tuple[ToolResult, ...]) -> None:
+        self.calls = calls
+        self.results = results

@@ -1,0 +1,45 @@
+"""Drafts: the messages of a turn that had not come to a boundary when it stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sessiontree import formats
+from sessiontree.core.message import NewMessage, ToolCall
+from sessiontree.core.pairing import pair
+from sessiontree.store.reads import DraftRow
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What one turn had in flight. ``parent_id`` is the boundary that it follows."""
+
+    turn: int
+    parent_id: int | None
+    messages: list[NewMessage]
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """Calls that were made and whose results are unknown."""
+        return [opened.call for opened in pair(self.messages).open]
+
+
+def drafts_of(rows: Sequence[DraftRow], live: set[int]) -> list[Draft]:
+    """The drafts of turns that are over, oldest first."""
+    found: dict[int, Draft] = {}
+    for turn, parent, format, usage, model, key, meta, created_at, content in rows:
+        if turn in live:
+            continue
+        message = formats.read(
+            content,
+            format=format,
+            key=key,
+            usage=json.loads(usage) if usage else None,
+            model=model,
+            meta=json.loads(meta) if meta else None,
+            created_at=created_at,
+        )
+        found.setdefault(turn, Draft(turn, parent, [])).messages.append(message)
+    return list(found.values())

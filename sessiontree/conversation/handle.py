@@ -1,0 +1,330 @@
+"""Conversation: the handle that people hold."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
+
+from sessiontree import formats
+from sessiontree.conversation.anchor import Anchor, now, read_batch, settle, wrap
+from sessiontree.conversation.draft import drafts_of
+from sessiontree.conversation.resume import Resume, resume_of
+from sessiontree.conversation.turn import Turn
+from sessiontree.core.message import META, Message, MessageRow, NewMessage
+from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
+from sessiontree.core.tree import Tree
+from sessiontree.errors import HeadMoved, NothingToRetry, OwnerMismatch
+from sessiontree.store import conversations, heads, messages, reads
+from sessiontree.store.messages import Append
+
+CHUNK = 500
+"""Messages that iter_path reads at a time."""
+
+
+class _Head(Enum):
+    HEAD = "head"
+
+
+HEAD: Final = _Head.HEAD
+"""As a parent: wherever the head is."""
+
+
+class Conversation:
+    """One tree of messages and one head, as this handle last saw it.
+
+    Handles are cheap and hold no lock. Another handle, task or process may write to the
+    same conversation; what this one appends at a head that has moved is kept as a branch,
+    and HeadMoved tells.
+    """
+
+    def __init__(self, anchor: Anchor) -> None:
+        self._anchor = anchor
+
+    # ---- facts -------------------------------------------------------------------
+
+    @property
+    def id(self) -> int:
+        return self._anchor.id
+
+    @property
+    def owner(self) -> str:
+        return self.info.owner
+
+    @property
+    def topic(self) -> str | None:
+        return self.info.topic
+
+    @property
+    def title(self) -> str | None:
+        return self.info.title
+
+    @property
+    def head(self) -> int | None:
+        """The message that the next one follows, as this handle last saw it."""
+        return self._anchor.head
+
+    @property
+    def forked_from(self) -> int | None:
+        """The conversation that this one was forked from."""
+        return self.info.forked_from
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.info.meta
+
+    @property
+    def info(self) -> ConversationInfo:
+        """All that was known of it when this handle was made or refreshed."""
+        return self._anchor.info
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.id} {self.owner}/{self.topic} head={self.head}>"
+
+    async def refresh(self) -> Conversation:
+        """Look again: head, title and the rest, as they are now."""
+        info = await self._anchor.backend.read(reads.conversation, self.id)
+        self._anchor.info = info
+        self._anchor.see(info.head)
+        return self
+
+    async def rename(self, title: str | None) -> None:
+        """Set the title that people see."""
+        await self._anchor.backend.write(conversations.set_title, self.id, title)
+        self._anchor.info = self.info._replace(title=title)
+
+    # ---- adding ------------------------------------------------------------------
+
+    def turn(self, *, resume: Resume | None = None) -> Turn:
+        """A turn, for ``async with``. With a ``resume``, it goes on with the messages that
+        were in flight: add their results, or ``interrupt()``."""
+        return Turn(self._anchor, resume.drafts[-1] if resume and resume.drafts else None)
+
+    async def append(
+        self,
+        messages: object,
+        *,
+        parent: int | _Head | None = HEAD,
+        format: str | None = None,
+        keys: Sequence[str | None] | None = None,
+    ) -> list[Message]:
+        """Save one message or several, in one transaction, and move the head to the last.
+
+        Each is a mapping or JSON text. They must begin and end at a boundary. ``parent``
+        names the message to follow (a branch and an append in one); None begins a new root.
+        ``keys`` are the caller's ids: a key that was saved before is not saved again, and
+        the first of it is returned in its place.
+
+        FormatError, OrphanToolResult, UnsettledTurn, MessageNotFound, NotABoundary: nothing
+        was saved. HeadMoved: saved, as a branch beside another writer's.
+        """
+        batch = read_batch(messages, format=format, default=self.info.format, keys=keys)
+        return await self._save(batch, parent)
+
+    async def _save(
+        self,
+        batch: list[NewMessage],
+        parent: int | _Head | None,
+        cause: Cause = "append",
+        ref: int | None = None,
+    ) -> list[Message]:
+        if parent is HEAD:
+            wish = Append(batch, now(), True, expected=self.head, cause=cause, ref=ref)
+        else:
+            wish = Append(batch, now(), False, parent=parent, cause=cause, ref=ref)
+        return await self._anchor.save(wish)
+
+    async def edit(self, message_id: int, message: object) -> Message:
+        """Save another version of a message beside it, and move the head there."""
+        original = await self.message(message_id)
+        batch = read_batch([message], format=None, default=self.info.format, keys=None)
+        return (await self._save(batch, original.parent_id, "edit"))[0]
+
+    async def graft(self, batch: Sequence[Graft]) -> list[int]:
+        """Save messages at places of their own, for importers; the head stays.
+
+        Returns their ids in order. A message whose key was saved before is not saved
+        again. The caller has paired them: ``NewMessage.open_calls`` is taken as it is.
+        """
+        return await self._anchor.backend.write(messages.graft, self.id, batch, now())
+
+    async def find_keys(self, keys: Iterable[str]) -> dict[str, int]:
+        """The ids of the messages that bear these keys."""
+        return await self._anchor.backend.read(reads.find_keys, self.id, list(keys))
+
+    # ---- reading -----------------------------------------------------------------
+
+    async def path(self, leaf: int | None = None, *, newest: int | None = None) -> list[Message]:
+        """The messages from the root to ``leaf`` (default: the head), oldest first; only
+        the ``newest`` of them where that is given."""
+        at = self.head if leaf is None else leaf
+        rows = await self._anchor.backend.read(reads.path, self.id, at, newest)
+        return [wrap(row) for row in rows]
+
+    async def iter_path(self, leaf: int | None = None) -> AsyncIterator[Message]:
+        """As ``path``, in memory that does not grow with its length."""
+        at = self.head if leaf is None else leaf
+        if at is None:
+            return
+        read = self._anchor.backend.read
+        stations = await read(reads.path_stations, self.id, at, CHUNK)
+        above = -1
+        for station, depth in stations:
+            for row in await read(reads.path, self.id, station, depth - above):
+                yield wrap(row)
+            above = depth
+
+    async def iter_messages(self) -> AsyncIterator[Message]:
+        """Every message of the tree in id order, so parents come before children."""
+        after = 0
+        while rows := await self._anchor.backend.read(reads.page, self.id, after, CHUNK):
+            for row in rows:
+                yield wrap(row)
+            after = rows[-1].id
+
+    async def message(self, message_id: int) -> Message:
+        """One message. MessageNotFound, also for ids of other conversations."""
+        return wrap(await self._anchor.backend.read(reads.message, self.id, message_id))
+
+    async def children(self, message_id: int | None) -> list[Message]:
+        """The messages that follow it, oldest first; of None: the roots."""
+        return _wrapped(await self._anchor.backend.read(reads.children, self.id, message_id))
+
+    async def siblings(self, message_id: int) -> list[Message]:
+        """The children of its parent, itself included, oldest first."""
+        return _wrapped(await self._anchor.backend.read(reads.siblings, self.id, message_id))
+
+    async def leaves(self) -> list[Message]:
+        """The messages without children, oldest first."""
+        return _wrapped(await self._anchor.backend.read(reads.leaves, self.id))
+
+    async def tree(self) -> Tree:
+        """The whole tree without contents, and the head as it is in the store."""
+        rows, head, labelled = await self._anchor.backend.read(reads.tree, self.id)
+        labels: dict[int, list[str]] = {}
+        for checkpoint in labelled:
+            labels.setdefault(checkpoint.message_id, []).append(checkpoint.label)
+        return Tree.build(rows, head, labels)
+
+    # ---- moving ------------------------------------------------------------------
+
+    async def branch(self, to: int | None) -> Message | None:
+        """Move the head to a boundary; None: before the first message. Writes no message.
+
+        Returns the message that is the head now. MessageNotFound, NotABoundary.
+        """
+        return await self._move(heads.branch, to, "branch")
+
+    async def retry(self) -> Message:
+        """Move the head back to the newest user message, to answer it again; returns it.
+
+        NothingToRetry: there is none. HeadMoved: another writer moved the head.
+        """
+        found = await self._move(heads.retry, self.head)
+        if found is None:
+            raise NothingToRetry(
+                f"conversation {self.id} has no user message on the path of its head",
+                hint="append one first",
+            )
+        return found
+
+    async def rewind(self, label: str, *, digest: str | None = None) -> Message | None:
+        """Move the head to a checkpoint.
+
+        ``digest`` says what the left branch found out: it is added there as a user message
+        in the same transaction. Returns the head. CheckpointNotFound names the labels.
+        """
+        found = None if digest is None else self._digest(digest)
+        return await self._move(conversations.rewind, label, found)
+
+    def _digest(self, text: str) -> NewMessage:
+        native = {"role": "user", "content": text}
+        return formats.read(native, default=self.info.format, meta={META: {"kind": "digest"}})
+
+    async def undo(self) -> Message | None:
+        """Put the head back where it was before its last move; returns the head.
+
+        NothingToUndo. HeadMoved: another writer moved it since this handle looked.
+        """
+        return await self._move(heads.undo, self.head)
+
+    async def redo(self) -> Message | None:
+        """Do the newest undone move again; returns the head. As ``undo``."""
+        return await self._move(heads.redo, self.head)
+
+    async def history(self) -> list[Move]:
+        """Every move of the head, oldest first."""
+        return await self._anchor.backend.read(reads.moves, self.id)
+
+    async def _move(self, unit: Any, *args: Any) -> Message | None:
+        def then(row: MessageRow | None) -> None:
+            self._anchor.see(row.id if row else None)
+
+        try:
+            row = await self._anchor.backend.write_then(then, unit, self.id, *args, now())
+        except HeadMoved as error:
+            self._anchor.see(error.actual)
+            raise
+        return wrap(row) if row else None
+
+    # ---- checkpoints and forks ---------------------------------------------------
+
+    async def checkpoint(
+        self, label: str, *, at: int | None = None, note: str | None = None, replace: bool = False
+    ) -> Checkpoint:
+        """Label a boundary (default: the head). It survives restarts.
+
+        CheckpointExists when the label is taken, unless ``replace``. NotABoundary.
+        """
+        place = self.head if at is None else at
+        return await self._anchor.backend.write(
+            heads.set_checkpoint, self.id, label, place, note, now(), replace
+        )
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        """All of them, oldest first."""
+        return await self._anchor.backend.read(reads.checkpoints, self.id)
+
+    async def fork(
+        self, at: int | None = None, *, owner: str | None = None, topic: str | None = None
+    ) -> Conversation:
+        """Copy the path of ``at`` (default: the head) into a new conversation, new ids.
+
+        Its checkpoints go along. Neither shows what is said in the other later.
+        NotABoundary, MessageNotFound; ConversationExists when the topic is taken.
+        """
+        if self._anchor.scope is not None and owner not in (None, self._anchor.scope):
+            raise OwnerMismatch(self._anchor.scope, owner)
+        place = self.head if at is None else at
+        info = await self._anchor.backend.write(
+            conversations.fork, self.id, place, owner, topic, now()
+        )
+        anchor = self._anchor
+        return Conversation(Anchor(anchor.backend, info, anchor.scope, info.head, anchor.live))
+
+    # ---- after a crash -----------------------------------------------------------
+
+    async def resume(self) -> Resume:
+        """Where the conversation stands, and what was in flight when it stopped.
+
+        Looks at the head afresh. Drafts of turns that go on in this process are left out;
+        those it tells of are let go with the next save.
+        """
+        await self.refresh()
+        read = self._anchor.backend.read
+        path = await self.path()
+        drafts = drafts_of(await read(reads.drafts, self.id), self._anchor.live)
+        self._anchor.reported = {draft.turn for draft in drafts}
+        return resume_of(self.id, path, await self.checkpoints(), drafts)
+
+
+def _wrapped(rows: list[MessageRow]) -> list[Message]:
+    return [wrap(row) for row in rows]
+
+
+def as_system(system: str | Mapping[str, Any], format: str | None) -> NewMessage:
+    """A system prompt as a message."""
+    native = {"role": "system", "content": system} if isinstance(system, str) else system
+    batch = [formats.read(native, default=format)]
+    settle(batch)
+    return batch[0]

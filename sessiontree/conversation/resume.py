@@ -1,0 +1,43 @@
+"""Taking up a conversation after a crash: where it stands, and what was in flight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessiontree.conversation.anchor import unsaved
+from sessiontree.conversation.draft import Draft
+from sessiontree.core.message import Message, ToolCall
+from sessiontree.core.records import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where a conversation stands.
+
+    ``path``: the messages up to the head, oldest first. ``interrupted``: tool calls whose
+    side effects may or may not have happened. ``draft``: the messages that were in flight
+    (id 0), never part of a path; hand the resume to ``turn(resume=…)`` to go on with the
+    newest turn's, or append something: then they are let go.
+    """
+
+    path: list[Message]
+    checkpoints: list[Checkpoint]
+    interrupted: list[ToolCall]
+    draft: list[Message]
+    window: Any = None
+    outside: list[Checkpoint] = field(default_factory=list[Checkpoint])
+    drafts: list[Draft] = field(default_factory=list[Draft], repr=False)
+
+
+def resume_of(
+    conversation: int, path: list[Message], checkpoints: list[Checkpoint], drafts: list[Draft]
+) -> Resume:
+    """A resume of what was read."""
+    return Resume(
+        path,
+        checkpoints,
+        [call for draft in drafts for call in draft.open_calls],
+        [unsaved(m, conversation, draft.parent_id) for draft in drafts for m in draft.messages],
+        drafts=drafts,
+    )

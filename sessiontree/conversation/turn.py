@@ -1,0 +1,194 @@
+"""A turn: messages held back until every tool call has its result."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from sessiontree import formats
+from sessiontree.conversation.anchor import Anchor, now, refuse_orphans, unsaved, wrap
+from sessiontree.conversation.draft import Draft
+from sessiontree.core.message import META, Message, MessageRow, NewMessage, Part, ToolCall
+from sessiontree.core.pairing import pair
+from sessiontree.errors import TreeError, UnsettledTurn
+from sessiontree.store.messages import Append, Appended, save_draft
+
+INTERRUPTED = "Interrupted: the result of this call is unknown."
+
+
+class Turn:
+    """One user message and everything up to the answer; made by ``Conversation.turn()``.
+
+    A message that leaves no call open is saved at once. A message that opens calls is
+    *drafted*: kept in the store, outside the tree, until the last result has come; then
+    the whole step is saved in one transaction.
+
+    Tools that run side by side may add their results at the same time.
+    """
+
+    def __init__(self, anchor: Anchor, adopted: Draft | None = None) -> None:
+        self._anchor = anchor
+        self._adopted = adopted
+        self._number = adopted.turn if adopted else secrets.randbits(62)
+        self._leaf = adopted.parent_id if adopted else anchor.head
+        self._step = list(adopted.messages) if adopted else []
+        self._labels: list[tuple[str, str | None, bool]] = []
+        self._lock = asyncio.Lock()
+        self._entered = False
+
+    async def __aenter__(self) -> Turn:
+        if not self._adopted:
+            self._leaf = self._anchor.head
+        self._entered = True
+        self._anchor.live.add(self._number)
+        self._anchor.reported.discard(self._number)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._entered = False
+        self._anchor.live.discard(self._number)
+        if self._step and error is None:
+            raise UnsettledTurn(
+                self.open_calls,
+                hint="what was added is kept as a draft, see resume(); add the results, or "
+                "call interrupt() before the turn ends",
+            )
+
+    @property
+    def head(self) -> int | None:
+        """The last message that this turn saved, else the one it follows."""
+        return self._leaf
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """The calls that wait for their results."""
+        return [opened.call for opened in pair(self._step).open]
+
+    @property
+    def pending(self) -> list[Message]:
+        """The messages added so far that are not history yet; their id is 0."""
+        return [self._unsaved(message) for message in self._step]
+
+    async def add(
+        self,
+        message: object,
+        *,
+        format: str | None = None,
+        key: str | None = None,
+        usage: Mapping[str, Any] | None = None,
+        model: str | None = None,
+    ) -> Message:
+        """Add a message: a mapping or JSON text.
+
+        Returns it as saved; while calls are open it is drafted, and its id is 0.
+
+        FormatError, OrphanToolResult: nothing was added. HeadMoved: the step was saved as a
+        branch beside another writer's; what this turn adds next follows its own step.
+        """
+        new = formats.read(
+            message,
+            format=format,
+            default=self._anchor.info.format,
+            key=key,
+            usage=usage,
+            model=model,
+        )
+        async with self._lock:
+            self._require_entered()
+            return (await self._take([new]))[-1]
+
+    async def interrupt(self, note: str | None = None) -> list[Message]:
+        """Answer every open call with a result that says it was interrupted, and save.
+
+        ``note`` is what the model reads instead of our words. Returns what was saved; an
+        empty list when no call was open.
+        """
+        async with self._lock:
+            self._require_entered()
+            results = _interrupted(self._step, note)
+            return await self._take(results) if results else []
+
+    async def checkpoint(
+        self, label: str, note: str | None = None, *, replace: bool = False
+    ) -> None:
+        """Label the boundary where this step ends, in the same transaction as the step.
+
+        With no call open that is the last message saved, and it is labelled now.
+        """
+        async with self._lock:
+            self._require_entered()
+            self._labels.append((label, note, replace))
+            if not self._step:
+                await self._save([])
+
+    async def _take(self, new: list[NewMessage]) -> list[Message]:
+        """Save the step if it is whole now, else draft what came."""
+        step = [*self._step, *new]
+        pairing = pair(step)
+        refuse_orphans(pairing)
+        for message, count in zip(step, pairing.open_counts, strict=True):
+            message.open_calls = count
+        return [await self._draft(step)] if pairing.open else await self._save(step)
+
+    async def _draft(self, step: list[NewMessage]) -> Message:
+        def then(_: MessageRow | None) -> None:
+            self._step = step
+
+        message, position = step[-1], len(step) - 1
+        known = await self._anchor.backend.write_then(
+            then, save_draft, self._anchor.id, self._number, position, self._leaf, message, now()
+        )
+        return wrap(known) if known else self._unsaved(message)
+
+    async def _save(self, step: list[NewMessage]) -> list[Message]:
+        wish = Append(
+            step,
+            now(),
+            at_head=True,
+            expected=self._leaf,
+            labels=tuple(self._labels),
+            drafts=[self._number],
+        )
+
+        def seen(done: Appended) -> None:
+            self._step = []
+            self._labels = []
+            if done.rows:
+                self._leaf = done.rows[-1].id
+
+        return await self._anchor.save(wish, seen)
+
+    def _unsaved(self, message: NewMessage) -> Message:
+        return unsaved(message, self._anchor.id, self._leaf)
+
+    def _require_entered(self) -> None:
+        if not self._entered:
+            raise TreeError("this turn is over", hint="use it inside `async with chat.turn()`")
+
+
+def _interrupted(step: Sequence[NewMessage], note: str | None) -> list[NewMessage]:
+    """Results for the calls that ``step`` leaves open, each in the format of its call."""
+    by_format: dict[str, list[Part]] = {}
+    for opened in pair(step).open:
+        part = {
+            "type": "tool_call_response",
+            "id": opened.call.id if opened.call.given else None,
+            "name": opened.call.name,
+            "response": note or INTERRUPTED,
+            "is_error": True,
+        }
+        by_format.setdefault(step[opened.at].format, []).append(part)
+    meta = {META: {"kind": "interrupted"}}
+    return [
+        formats.read(native, format=name, meta=meta)
+        for name, parts in by_format.items()
+        for native in formats.codec(name).encode("tool", parts)
+    ]

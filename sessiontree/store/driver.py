@@ -1,0 +1,182 @@
+"""A connection to one SQLite file, set up and checked; and the names of its errors."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from sessiontree.errors import (
+    NotAStore,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
+    StoreUnavailable,
+)
+from sessiontree.store.migrations import APPLICATION_ID, VERSION, steps_from
+from sessiontree.store.statements import schema, split
+
+Durability = Literal["full", "normal"]
+
+_NAMES: dict[int, type[StoreError]] = {
+    sqlite3.SQLITE_BUSY: StoreBusy,
+    sqlite3.SQLITE_LOCKED: StoreBusy,
+    sqlite3.SQLITE_FULL: StoreFull,
+    sqlite3.SQLITE_READONLY: StoreReadOnly,
+    sqlite3.SQLITE_PERM: StoreReadOnly,
+    sqlite3.SQLITE_CORRUPT: StoreCorrupt,
+    sqlite3.SQLITE_NOTADB: NotAStore,
+    sqlite3.SQLITE_IOERR: StoreUnavailable,
+    sqlite3.SQLITE_CANTOPEN: StoreUnavailable,
+    sqlite3.SQLITE_NOMEM: StoreUnavailable,
+    sqlite3.SQLITE_PROTOCOL: StoreBusy,
+}
+
+
+@contextmanager
+def named_errors(name: str) -> Generator[None]:
+    """Turn the driver's errors into ours; ``name`` is the store they speak of."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        if "closed" in str(error):
+            raise StoreClosed(f"{name} is closed") from error
+        raise StoreError(f"{name}: {error}") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        kind = _NAMES.get(code & 0xFF, StoreError) if isinstance(code, int) else StoreError
+        raise kind(f"{name}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a file is opened. ``patience`` is the busy timeout in seconds; ``only_reads`` makes
+    a reader beside a writer, ``read_only`` one that never creates or changes the file."""
+
+    path: str
+    durability: Durability = "full"
+    read_only: bool = False
+    patience: float = 30.0
+    only_reads: bool = False
+
+    @property
+    def in_memory(self) -> bool:
+        return self.path == ":memory:"
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection to a store of this version; creates or migrates it when it may."""
+        _refuse_missing(self)
+        with named_errors(self.path):
+            db = sqlite3.connect(
+                _uri(self),
+                uri=True,
+                timeout=self.patience,
+                isolation_level=None,
+                cached_statements=256,
+            )
+            try:
+                _set_up(db, self)
+            except BaseException:
+                db.close()
+                raise
+        return db
+
+
+def _refuse_missing(how: Opening) -> None:
+    if how.in_memory:
+        return
+    file = Path(how.path)
+    if file.is_dir():
+        raise NotAStore(f"{file} is a folder", hint="name a file in it")
+    if not file.parent.is_dir():
+        raise StoreUnavailable(f"{file}: there is no folder {file.parent}", hint="make it first")
+    if how.read_only and not file.exists():
+        raise StoreUnavailable(f"there is no store {file}", hint="open it without read_only once")
+
+
+def _uri(how: Opening) -> str:
+    if how.in_memory:
+        return "file::memory:"
+    uri = f"file:{quote(os.path.abspath(how.path))}?mode={'ro' if how.read_only else 'rwc'}"
+    wal = Path(how.path + "-wal")
+    if how.read_only and not wal.exists() and not os.access(Path(how.path).parent, os.W_OK):
+        uri += "&immutable=1"  # nobody can write here, and a WAL index cannot be made
+    return uri
+
+
+def _set_up(db: sqlite3.Connection, how: Opening) -> None:
+    version = _version(db, how.path)
+    if how.read_only and version < VERSION:
+        raise StoreReadOnly(
+            f"{how.path} has schema version {version}, this sessiontree needs {VERSION}",
+            hint="open it once without read_only; it is made or migrated then",
+        )
+    if not how.read_only:
+        if version < VERSION:
+            _create_or_migrate(db, how.path)
+        _write_ahead(db, how.patience)
+        db.execute(f"PRAGMA synchronous = {'FULL' if how.durability == 'full' else 'NORMAL'}")
+        db.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
+        db.execute("PRAGMA foreign_keys = ON")
+    if how.only_reads:
+        db.execute("PRAGMA query_only = ON")
+    db.execute("PRAGMA temp_store = MEMORY")
+
+
+def _write_ahead(db: sqlite3.Connection, patience: float) -> None:
+    """Enter WAL mode. The switch does not wait for other connections by itself."""
+    deadline = time.monotonic() + patience
+    while db.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _version(db: sqlite3.Connection, path: str) -> int:
+    """The schema version of the file; 0 when it is new. Refuses what is no store of ours."""
+    found: int = db.execute("PRAGMA user_version").fetchone()[0]
+    mark: int = db.execute("PRAGMA application_id").fetchone()[0]
+    if mark == APPLICATION_ID:
+        if found > VERSION:
+            raise StoreTooNew(
+                f"{path} has schema version {found}, this sessiontree knows {VERSION}"
+            )
+        return found
+    if mark or found or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        raise NotAStore(
+            f"{path} is a SQLite file of another program",
+            hint="name another file; this one was not changed",
+        )
+    return 0
+
+
+def _create_or_migrate(db: sqlite3.Connection, path: str) -> None:
+    """In one transaction, so that a kill leaves the file as it was. Another process may
+    have been first: the version is read again under the lock."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(db, path)
+        scripts = [step.sql for step in steps_from(version)] if version else [schema()]
+        if version < VERSION:
+            for script in scripts:
+                for statement in split(script):
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

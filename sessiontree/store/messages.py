@@ -1,0 +1,222 @@
+"""Units of work that save messages.
+
+A unit of work is one function that runs whole inside one transaction, on the writer's
+thread: ``db`` is always in a transaction when it is called. Units take and give plain
+values and raise our errors; what they raise rolls them back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sessiontree.core.message import MessageRow, NewMessage
+from sessiontree.core.records import Cause, Graft
+from sessiontree.store import reads
+from sessiontree.store.heads import (
+    PLACE_OF_ROOTS,
+    Place,
+    boundary,
+    head_of,
+    move_head,
+    place_of,
+    set_checkpoint,
+)
+from sessiontree.store.statements import statements
+
+SQL = statements()
+
+BLOB_CHARACTERS = 4096
+"""Content longer than this is a blob: about where a row would leave its page, so that
+walks over skeletons stay dense, and where sharing between forks begins to pay."""
+
+
+@dataclass(slots=True)
+class Append:
+    """What an append wants. ``parent`` counts when ``at_head`` is False."""
+
+    messages: Sequence[NewMessage]
+    now: int
+    at_head: bool
+    expected: int | None = None
+    """The head that the writer last saw (when ``at_head``)."""
+    parent: int | None = None
+    ref: int | None = None
+    """What the first message speaks of."""
+    cause: Cause = "append"
+    labels: Sequence[tuple[str, str | None, bool]] = ()
+    """Checkpoints (label, note, replace) to set on the last message."""
+    drafts: Iterable[int] = ()
+    """Turns whose drafts are settled by this."""
+
+
+class Appended(NamedTuple):
+    """What an append did. ``head`` is what the writer has now seen; ``moved`` is False when
+    it is another writer's, and the messages are a branch beside it."""
+
+    rows: list[MessageRow]
+    head: int | None
+    moved: bool
+
+
+def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
+    """Save messages in a row, and move the head to the last of them.
+
+    Messages whose key is taken are not saved again; the first of that key stands in
+    their place.
+    """
+    head, _ = head_of(db, conversation)
+    start = wish.expected if wish.at_head else wish.parent
+    rows, fresh = _save_chain(db, conversation, wish, start)
+    last = rows[-1].id if rows else start
+    for label, note, replace in wish.labels:
+        set_checkpoint(db, conversation, label, last, note, wish.now, replace)
+    for turn in wish.drafts:
+        db.execute(SQL["delete_draft"], {"conversation": conversation, "turn": turn})
+    if not fresh:
+        return Appended(rows, last, moved=True)
+    if wish.at_head and head != fresh[0].parent_id:
+        return Appended(rows, head, moved=False)
+    move_head(db, conversation, last, wish.cause, wish.now)
+    return Appended(rows, last, moved=True)
+
+
+def _save_chain(
+    db: sqlite3.Connection, conversation: int, wish: Append, start: int | None
+) -> tuple[list[MessageRow], list[MessageRow]]:
+    """All messages as saved, and those that were saved just now."""
+    known = [_by_key(db, conversation, message.key) for message in wish.messages]
+    for row in known:
+        if row is None:
+            break
+        start = row.id  # a retry goes on where its first try had come to
+    rows: list[MessageRow] = []
+    fresh: list[MessageRow] = []
+    place: Place | None = None
+    for message, row in zip(wish.messages, known, strict=True):
+        if row is None:
+            if place is None:
+                place = boundary(db, conversation, start)
+            ref = wish.ref if not fresh else None
+            row = _insert(db, conversation, place, message, ref, wish.now)
+            place = Place(row.id, row.depth, row.open_calls, row.system_id)
+            fresh.append(row)
+        rows.append(row)
+    return rows, fresh
+
+
+def graft(db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now: int) -> list[int]:
+    """Save a batch of messages with their places; see ``records.Graft``."""
+    head_of(db, conversation)
+    ids: list[int] = []
+    places: dict[int | None, Place] = {None: PLACE_OF_ROOTS}
+    for item in batch:
+        known = _by_key(db, conversation, item.message.key)
+        if known is None:
+            parent = _resolve(item.parent, ids)
+            if parent not in places:
+                places[parent] = place_of(db, conversation, parent)
+            ref = _resolve(item.ref, ids)
+            known = _insert(db, conversation, places[parent], item.message, ref, now)
+        places[known.id] = Place(known.id, known.depth, known.open_calls, known.system_id)
+        ids.append(known.id)
+    return ids
+
+
+def _resolve(parent: int | None, ids: list[int]) -> int | None:
+    return ids[-1 - parent] if parent is not None and parent < 0 else parent
+
+
+def _by_key(db: sqlite3.Connection, conversation: int, key: str | None) -> MessageRow | None:
+    if key is None:
+        return None
+    found = db.execute(SQL["message_by_key"], {"conversation": conversation, "key": key}).fetchone()
+    return reads.message(db, conversation, found[0]) if found else None
+
+
+def _insert(
+    db: sqlite3.Connection,
+    conversation: int,
+    after: Place,
+    message: NewMessage,
+    ref: int | None,
+    now: int,
+) -> MessageRow:
+    content = message.content
+    blob = _blob(db, content) if len(content) > BLOB_CHARACTERS else None
+    # a system message is its own newest system message, so its id must be known beforehand
+    new_id = next_message_id(db) if message.role == "system" else None
+    row = MessageRow(
+        new_id or 0,
+        conversation,
+        after.id,
+        message.role,
+        message.format,
+        after.depth + 1,
+        message.open_calls,
+        message.tokens,
+        json_or_null(message.usage),
+        message.model,
+        message.preview,
+        message.key,
+        json_or_null(message.meta),
+        new_id or after.system_id,
+        ref,
+        now if message.created_at is None else message.created_at,
+        content,
+    )
+    stored = (new_id, *row[1:16], blob, content if blob is None else None)
+    saved = db.execute(SQL["insert_message"], stored).lastrowid
+    return row if new_id else row._replace(id=int(saved or 0))
+
+
+def next_message_id(db: sqlite3.Connection) -> int:
+    """The id that the next message will get. Nobody else can take it: we hold the lock."""
+    return db.execute(SQL["last_message_id"]).fetchone()[0] + 1
+
+
+def _blob(db: sqlite3.Connection, content: str) -> int:
+    data = content.encode("utf-8")
+    digest = hashlib.sha256(data).digest()
+    db.execute(SQL["insert_blob"], {"sha256": digest, "content": data})
+    return db.execute(SQL["blob_id"], {"sha256": digest}).fetchone()[0]
+
+
+def json_or_null(value: Mapping[str, Any] | None) -> str | None:
+    return json.dumps(value, separators=(",", ":")) if value else None
+
+
+def save_draft(
+    db: sqlite3.Connection,
+    conversation: int,
+    turn: int,
+    position: int,
+    parent: int | None,
+    message: NewMessage,
+    now: int,
+) -> MessageRow | None:
+    """Keep a message that waits for its results. Returns the saved message of its key
+    instead, where there is one."""
+    head_of(db, conversation)
+    known = _by_key(db, conversation, message.key)
+    if known is not None:
+        return known
+    values = {
+        "conversation": conversation,
+        "turn": turn,
+        "position": position,
+        "parent": parent,
+        "format": message.format,
+        "usage": json_or_null(message.usage),
+        "model": message.model,
+        "key": message.key,
+        "meta": json_or_null(message.meta),
+        "created_at": now if message.created_at is None else message.created_at,
+        "content": message.content,
+    }
+    db.execute(SQL["insert_draft"], values)
+    return None

@@ -1,0 +1,181 @@
+"""Units of work that read. Each runs inside one read transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from sessiontree.core.message import MessageRow
+from sessiontree.core.records import Checkpoint, ConversationInfo, Move
+from sessiontree.core.tree import SkeletonRow
+from sessiontree.errors import ConversationNotFound, MessageNotFound, StoreCorrupt
+from sessiontree.store.statements import statements
+
+SQL = statements()
+
+ALL = 1 << 62
+"""As many rows as there are."""
+
+DraftRow = tuple[int, int | None, str, str | None, str | None, str | None, str | None, int, str]
+"""turn, parent_id, format, usage, model, key, meta, created_at, content"""
+
+
+def conversation(db: sqlite3.Connection, conversation_id: int) -> ConversationInfo:
+    row = db.execute(SQL["conversation_by_id"], {"conversation": conversation_id}).fetchone()
+    if row is None:
+        raise ConversationNotFound(conversation_id)
+    return _info(row)
+
+
+def conversation_by_topic(
+    db: sqlite3.Connection, owner: str, topic: str
+) -> ConversationInfo | None:
+    row = db.execute(SQL["conversation_by_topic"], {"owner": owner, "topic": topic}).fetchone()
+    return _info(row) if row else None
+
+
+def conversations(
+    db: sqlite3.Connection, owner: str | None, after: tuple[int, int], limit: int
+) -> list[ConversationInfo]:
+    """A page, newest first, of what comes after (updated_at, id)."""
+    names = {"owner": owner, "updated": after[0], "id": after[1], "limit": limit}
+    return [_info(row) for row in db.execute(SQL["conversations"], names)]
+
+
+def _info(row: Any) -> ConversationInfo:
+    info = ConversationInfo(*row)
+    return info._replace(meta=json.loads(row[8]) if row[8] else {})
+
+
+def message(db: sqlite3.Connection, conversation_id: int, message_id: int) -> MessageRow:
+    names = {"conversation": conversation_id, "id": message_id}
+    row = db.execute(SQL["message"], names).fetchone()
+    if row is None:
+        raise MessageNotFound(message_id, conversation_id)
+    return MessageRow._make(row)
+
+
+def children(db: sqlite3.Connection, conversation_id: int, parent: int | None) -> list[MessageRow]:
+    if parent is not None:
+        message(db, conversation_id, parent)
+    return _children(db, conversation_id, parent)
+
+
+def siblings(db: sqlite3.Connection, conversation_id: int, message_id: int) -> list[MessageRow]:
+    """The children of the message's parent, itself included, in id order."""
+    parent = message(db, conversation_id, message_id).parent_id
+    return _children(db, conversation_id, parent)
+
+
+def _children(db: sqlite3.Connection, conversation_id: int, parent: int | None) -> list[MessageRow]:
+    return _rows(db, "children", conversation=conversation_id, parent=parent)
+
+
+def leaves(db: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
+    return _rows(db, "leaves", conversation=conversation_id)
+
+
+def page(db: sqlite3.Connection, conversation_id: int, after: int, limit: int) -> list[MessageRow]:
+    """Messages of the whole tree in id order, from the one after ``after``."""
+    return _rows(db, "all_messages", conversation=conversation_id, after=after, limit=limit)
+
+
+def path(
+    db: sqlite3.Connection, conversation_id: int, leaf: int | None, newest: int | None
+) -> list[MessageRow]:
+    """The path of ``leaf``, or its newest messages; oldest first."""
+    if leaf is None:
+        return []
+    limit = ALL if newest is None else newest
+    rows = _rows(db, "path", conversation=conversation_id, leaf=leaf, newest=limit)
+    if not rows and limit:
+        raise MessageNotFound(leaf, conversation_id)
+    if rows:
+        require_whole(conversation_id, leaf, len(rows), min(limit, rows[0].depth + 1))
+    rows.reverse()
+    return rows
+
+
+def path_stations(
+    db: sqlite3.Connection, conversation_id: int, leaf: int, step: int
+) -> list[tuple[int, int]]:
+    """(id, depth) of every ``step``-th message of a path and of its leaf, oldest first."""
+    names = {"conversation": conversation_id, "leaf": leaf, "step": step}
+    found = db.execute(SQL["path_stations"], names).fetchall()
+    if not found:
+        raise MessageNotFound(leaf, conversation_id)
+    found.reverse()
+    if found[0][1] != 0:
+        require_whole(conversation_id, leaf, 0, 1)
+    return found[1:] if len(found) > 1 and step > 1 else found
+
+
+def require_whole(conversation_id: int, leaf: int, found: int, expected: int) -> None:
+    """StoreCorrupt when a walk ended before it should have."""
+    if found != expected:
+        raise StoreCorrupt(
+            f"the path of message {leaf} in conversation {conversation_id} is broken: "
+            f"{found} of {expected} messages can be reached"
+        )
+
+
+def newest_prompt(db: sqlite3.Connection, conversation_id: int, leaf: int | None) -> int | None:
+    names = {"conversation": conversation_id, "leaf": leaf}
+    row = db.execute(SQL["newest_prompt"], names).fetchone()
+    return row[0] if row else None
+
+
+def system_message(
+    db: sqlite3.Connection, conversation_id: int, leaf: int | None
+) -> MessageRow | None:
+    """The newest system message on the path of ``leaf``."""
+    rows = _rows(db, "system_message", conversation=conversation_id, leaf=leaf)
+    return rows[0] if rows else None
+
+
+def skeleton(db: sqlite3.Connection, conversation_id: int) -> list[SkeletonRow]:
+    """The whole tree without content, in id order."""
+    return db.execute(SQL["skeleton"], {"conversation": conversation_id}).fetchall()
+
+
+def tree(
+    db: sqlite3.Connection, conversation_id: int
+) -> tuple[list[SkeletonRow], int | None, list[Checkpoint]]:
+    """Skeleton, head and checkpoints, of one moment."""
+    head = conversation(db, conversation_id).head
+    return skeleton(db, conversation_id), head, checkpoints(db, conversation_id)
+
+
+def checkpoints(db: sqlite3.Connection, conversation_id: int) -> list[Checkpoint]:
+    rows = db.execute(SQL["checkpoints"], {"conversation": conversation_id})
+    return [Checkpoint(*row) for row in rows]
+
+
+def moves(db: sqlite3.Connection, conversation_id: int) -> list[Move]:
+    """Every move of the head, oldest first."""
+    row = db.execute(SQL["head"], {"conversation": conversation_id}).fetchone()
+    if row is None:
+        raise ConversationNotFound(conversation_id)
+    found = db.execute(SQL["moves"], {"conversation": conversation_id})
+    return [Move(*values, is_current=values[0] == row[1]) for values in found]
+
+
+def drafts(db: sqlite3.Connection, conversation_id: int) -> list[DraftRow]:
+    return db.execute(SQL["drafts"], {"conversation": conversation_id}).fetchall()
+
+
+def find_keys(db: sqlite3.Connection, conversation_id: int, keys: Iterable[str]) -> dict[str, int]:
+    """The ids of the messages that bear these keys."""
+    found: dict[str, int] = {}
+    for key in keys:
+        names = {"conversation": conversation_id, "key": key}
+        row = db.execute(SQL["message_by_key"], names).fetchone()
+        if row:
+            found[key] = row[0]
+    return found
+
+
+def _rows(db: sqlite3.Connection, statement: str, **names: Any) -> list[MessageRow]:
+    return list(map(MessageRow._make, db.execute(SQL[statement], names)))

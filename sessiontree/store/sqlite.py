@@ -1,0 +1,276 @@
+"""SQLite: connections, transactions, and driver errors turned into ours.
+
+One connection writes, on its own thread. Units of work that wait while a transaction is
+being committed go into the next one together, each inside a savepoint (*group commit*):
+one unit's failure is its own caller's alone, and one fsync serves them all. Readers have
+connections of their own.
+
+A unit that has begun is always waited for, even by a caller that is cancelled, so that
+afterwards the caller's handle knows what happened. One that has not begun is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import aiosqlite
+
+from sessiontree.errors import StoreClosed, StoreReadOnly
+from sessiontree.store.driver import Opening, named_errors
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+READERS = 2
+BATCH = 256
+"""Most units in one transaction: bounds how long the first of them waits."""
+
+
+class Connection(aiosqlite.Connection):
+    """An aiosqlite connection that runs a whole unit of work in one hop to its thread."""
+
+    async def run(self, unit: Callable[[sqlite3.Connection], T]) -> T:
+        """``unit(connection)``, on the connection's thread."""
+        return await self._execute(unit, self._conn)  # pyright: ignore
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Run ``job`` on the connection's thread; nobody waits for it, it must not raise."""
+        self._tx.put_nowait((None, job))  # pyright: ignore[reportUnknownMemberType]
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        return self._conn
+
+    @property
+    def alive(self) -> bool:
+        return self._running and self._connection is not None
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    unit: Callable[[sqlite3.Connection], Any]
+    then: Callable[[Any], None] | None
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        """On the event loop: hand over what came out."""
+        if self.error is None and self.then is not None:
+            self.then(self.result)
+        if self.future.done():  # the loop is being torn down
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class Writer:
+    """The one that writes: drains what waits into one transaction after another."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._waiting: deque[_Job] = deque()
+        self._lock = threading.Lock()
+        self._draining = False
+
+    async def run(
+        self, unit: Callable[[sqlite3.Connection], T], then: Callable[[T], None] | None
+    ) -> T:
+        """``unit(connection)`` in a transaction; returns once it is durable.
+
+        ``then`` is called with the result on the event loop, even when the caller was
+        cancelled while the unit ran.
+        """
+        loop = asyncio.get_running_loop()
+        job = _Job(unit, then, loop.create_future())
+        with self._lock:
+            self._waiting.append(job)
+            starts, self._draining = not self._draining, True
+        if starts:
+            self._connection.start(lambda: self._drain(loop))
+        try:
+            return await asyncio.shield(job.future)
+        except asyncio.CancelledError:
+            await self._drop_or_wait(job)
+            raise
+
+    async def _drop_or_wait(self, job: _Job) -> None:
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+                return
+        while not job.future.done():
+            try:
+                await asyncio.wait([job.future])
+            except asyncio.CancelledError:
+                continue  # cancelled again; the unit still ends first
+        job.future.exception()  # it was seen; the cancellation goes on
+
+    def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            with self._lock:
+                jobs = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+                self._draining = bool(jobs)
+            if not jobs:
+                return
+            self._commit(jobs)
+            loop.call_soon_threadsafe(_settle, jobs)
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        """Run the jobs in one transaction; each has its result or its error afterwards."""
+        db = self._connection.raw
+        try:
+            with named_errors(self._name):
+                db.execute("BEGIN IMMEDIATE")
+                if len(jobs) == 1:
+                    jobs[0].result = jobs[0].unit(db)
+                else:
+                    for job in jobs:
+                        self._run_in_savepoint(db, job)
+                db.execute("COMMIT")
+        except BaseException as error:
+            _roll_back(db)
+            for job in jobs:
+                job.error = job.error or error
+
+    def _run_in_savepoint(self, db: sqlite3.Connection, job: _Job) -> None:
+        db.execute("SAVEPOINT unit")
+        try:
+            with named_errors(self._name):
+                job.result = job.unit(db)
+        except BaseException as error:
+            job.error = error
+            if not db.in_transaction:  # SQLite gave the whole transaction up: disk full, …
+                raise
+            db.execute("ROLLBACK TO unit")
+        db.execute("RELEASE unit")
+
+
+def _settle(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.settle()
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        try:
+            db.execute("ROLLBACK")
+        except sqlite3.Error:  # the transaction is gone with the connection
+            return
+
+
+class SQLiteBackend:
+    """Runs units of work against one SQLite file (or memory)."""
+
+    def __init__(self, how: Opening) -> None:
+        self._how = how
+        self._writer_connection: Connection | None = None
+        self._writer: Writer | None = None
+        self._readers: list[Connection] = []
+        self._next = 0
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """What errors call this store."""
+        return self._how.path
+
+    async def open(self) -> None:
+        """Open the first connection; creates or migrates the store when it may."""
+        first = await self._connect(self._how)
+        if self._how.read_only:
+            self._readers.append(first)
+        else:
+            self._writer_connection = first
+            self._writer = Writer(first, self.name)
+
+    async def close(self) -> None:
+        self._closed = True
+        opened = [*self._readers, self._writer_connection]
+        self._readers, self._writer, self._writer_connection = [], None, None
+        for connection in opened:  # the writer last: it folds the WAL into the file
+            if connection is not None:
+                await connection.close()
+
+    async def write(
+        self,
+        unit: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a unit in a transaction of its own or shared; durable when it returns."""
+        return await self._writes().run(lambda db: unit(db, *args, **kwargs), None)
+
+    async def write_then(
+        self,
+        then: Callable[[T], None],
+        unit: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """As ``write``; ``then`` learns the result even when the caller was cancelled."""
+        return await self._writes().run(lambda db: unit(db, *args, **kwargs), then)
+
+    def _writes(self) -> Writer:
+        self._refuse_closed()
+        if self._writer is None or self._writer_connection is None:
+            raise StoreReadOnly(f"{self.name} was opened read-only")
+        if not self._writer_connection.alive:
+            raise StoreClosed(f"{self.name} is closed")
+        return self._writer
+
+    async def read(
+        self,
+        unit: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a unit in a read transaction: all that it reads is of one moment."""
+        reader = await self._reader()
+
+        def whole(db: sqlite3.Connection) -> T:
+            with named_errors(self.name):
+                db.execute("BEGIN")
+                try:
+                    return unit(db, *args, **kwargs)
+                finally:
+                    _roll_back(db)
+
+        return await reader.run(whole)
+
+    async def _reader(self) -> Connection:
+        self._refuse_closed()
+        if self._how.in_memory and self._writer_connection is not None:
+            return self._writer_connection  # there is nothing that a second one could open
+        if len(self._readers) < READERS:
+            async with self._opening:
+                if len(self._readers) < READERS:
+                    self._readers.append(await self._connect(replace(self._how, only_reads=True)))
+        self._next += 1
+        return self._readers[self._next % len(self._readers)]
+
+    async def _connect(self, how: Opening) -> Connection:
+        connection = Connection(how.connect, iter_chunk_size=64)
+        await connection
+        return connection
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"{self.name} is closed")
+
+
+def path_of(target: str | Path) -> str:
+    """The file that ``target`` names: a path, ``:memory:`` or ``sqlite:///…``."""
+    text = str(target)
+    return text.removeprefix("sqlite:///") if text.startswith("sqlite:///") else text
