@@ -36,18 +36,18 @@ class _Blocking(Generic[A]):
     """A handle whose awaitable methods are run to their end."""
 
     def __init__(self, portal: BlockingPortal, handle: A) -> None:
-        self._portal = portal
-        self._async = handle
+        self.portal = portal
+        self.handle = handle
 
     def __repr__(self) -> str:
-        return repr(self._async)
+        return repr(self.handle)
 
 
 def _call(
     method: Callable[Concatenate[A, P], Awaitable[R]],
 ) -> Callable[Concatenate[_Blocking[A], P], R]:
     def blocking(self: _Blocking[A], *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._portal.call(partial(method, self._async, *args, **kwargs))
+        return self.portal.call(partial(method, self.handle, *args, **kwargs))
 
     blocking.__doc__ = method.__doc__
     blocking.__name__ = getattr(method, "__name__", "blocking")
@@ -58,13 +58,13 @@ def _each(
     method: Callable[Concatenate[A, P], AsyncIterator[R]],
 ) -> Callable[Concatenate[_Blocking[A], P], Iterator[R]]:
     def blocking(self: _Blocking[A], *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
-        values = method(self._async, *args, **kwargs)
+        values = method(self.handle, *args, **kwargs)
         end = object()
 
         async def step() -> Any:
             return await anext(values, end)
 
-        while (value := self._portal.call(step)) is not end:
+        while (value := self.portal.call(step)) is not end:
             yield value
 
     blocking.__doc__ = method.__doc__
@@ -75,8 +75,8 @@ def _conversation(
     method: Callable[Concatenate[A, P], Awaitable[_handle.Conversation]],
 ) -> Callable[Concatenate[_Blocking[A], P], Conversation]:
     def blocking(self: _Blocking[A], *args: P.args, **kwargs: P.kwargs) -> Conversation:
-        found = self._portal.call(partial(method, self._async, *args, **kwargs))
-        return Conversation(self._portal, found)
+        found = self.portal.call(partial(method, self.handle, *args, **kwargs))
+        return Conversation(self.portal, found)
 
     blocking.__doc__ = method.__doc__
     return blocking
@@ -91,18 +91,18 @@ class Turn(_Blocking[_turn.Turn]):
 
     @property
     def head(self) -> int | None:
-        return self._async.head
+        return self.handle.head
 
     @property
     def open_calls(self) -> list[ToolCall]:
-        return self._async.open_calls
+        return self.handle.open_calls
 
     @property
     def pending(self) -> list[Message]:
-        return self._async.pending
+        return self.handle.pending
 
     def __enter__(self) -> Turn:
-        self._portal.call(self._async.__aenter__)
+        self.portal.call(self.handle.__aenter__)
         return self
 
     def __exit__(
@@ -111,7 +111,7 @@ class Turn(_Blocking[_turn.Turn]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._portal.call(self._async.__aexit__, kind, error, trace)
+        self.portal.call(self.handle.__aexit__, kind, error, trace)
 
 
 class Conversation(_Blocking[_handle.Conversation]):
@@ -144,39 +144,39 @@ class Conversation(_Blocking[_handle.Conversation]):
 
     def turn(self, *, resume: _handle.Resume | None = None) -> Turn:
         """See ``sessiontree.Conversation.turn``; for ``with``."""
-        return Turn(self._portal, self._async.turn(resume=resume))
+        return Turn(self.portal, self.handle.turn(resume=resume))
 
     @property
     def id(self) -> int:
-        return self._async.id
+        return self.handle.id
 
     @property
     def owner(self) -> str:
-        return self._async.owner
+        return self.handle.owner
 
     @property
     def topic(self) -> str | None:
-        return self._async.topic
+        return self.handle.topic
 
     @property
     def title(self) -> str | None:
-        return self._async.title
+        return self.handle.title
 
     @property
     def head(self) -> int | None:
-        return self._async.head
+        return self.handle.head
 
     @property
     def forked_from(self) -> int | None:
-        return self._async.forked_from
+        return self.handle.forked_from
 
     @property
     def meta(self) -> dict[str, Any]:
-        return self._async.meta
+        return self.handle.meta
 
     @property
     def info(self) -> ConversationInfo:
-        return self._async.info
+        return self.handle.info
 
 
 class Store(_Blocking[_store.Store]):
@@ -190,11 +190,11 @@ class Store(_Blocking[_store.Store]):
 
     def for_owner(self, owner: str) -> Store:
         """A view that reaches one owner's conversations only."""
-        return Store(self._portal, self._async.for_owner(owner))
+        return Store(self.portal, self.handle.for_owner(owner))
 
     @property
     def scope(self) -> str | None:
-        return self._async.scope
+        return self.handle.scope
 
 
 @contextmanager
