@@ -16,7 +16,9 @@
     ├── HeadMoved                     another writer was first; nothing was lost
     ├── OwnerMismatch                 a scoped store was asked for another owner's
     ├── FormatError (ValueError)      a message or a file that cannot be read as what it claims
+    ├── WindowError (ValueError)      a window that cannot be planned as it was asked for
     ├── BudgetTooSmall
+    ├── ReclaimRefused                a reclaim that would not make the window smaller
     └── StoreError
         ├── StoreBusy                 another process holds the store
         ├── StoreFull                 no room on the disk
@@ -225,6 +227,15 @@ class BudgetTooSmall(SessionTreeError):
             f"{self.short} too few",
             hint=hint or "raise the budget, pin less, or reclaim",
         )
+
+
+class WindowError(SessionTreeError, ValueError):
+    """A window that cannot be planned as it was asked for: its target or its budget."""
+
+
+class ReclaimRefused(SessionTreeError):
+    """A reclaim that would not make the window smaller, or a summary that cannot be used.
+    Nothing was written."""
 
 
 class StoreError(SessionTreeError):
