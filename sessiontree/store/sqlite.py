@@ -36,6 +36,22 @@ BATCH = 256
 class Connection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole unit of work in one hop to its thread."""
 
+    _stopped: asyncio.Future[Any] | None = None
+
+    async def open(self) -> Connection:
+        """Connect. Where that fails, the thread has ended before the error goes on: it must
+        not speak to an event loop that is closed by then."""
+        try:
+            return await self  # pyright: ignore
+        except BaseException:
+            if self._stopped is not None:
+                await self._stopped
+            raise
+
+    def stop(self) -> asyncio.Future[Any] | None:
+        self._stopped = super().stop()  # pyright: ignore[reportUnknownMemberType]
+        return self._stopped
+
     async def run(self, unit: Callable[[sqlite3.Connection], T]) -> T:
         """``unit(connection)``, on the connection's thread."""
         return await self._execute(unit, self._conn)  # pyright: ignore
@@ -261,9 +277,7 @@ class SQLiteBackend:
         return self._readers[self._next % len(self._readers)]
 
     async def _connect(self, how: Opening) -> Connection:
-        connection = Connection(how.connect, iter_chunk_size=64)
-        await connection
-        return connection
+        return await Connection(how.connect, iter_chunk_size=64).open()
 
     def _refuse_closed(self) -> None:
         if self._closed:
