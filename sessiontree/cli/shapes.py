@@ -1,0 +1,113 @@
+"""What ``--json`` prints: one document, ASCII, these shapes.
+
+Times are integers, microseconds since 1970 (UTC). Ids are integers. A field may be added;
+none is renamed or removed.
+
+    ls            {"conversations": [conversation, …]}
+    show C        {"conversation": conversation, "checkpoints": [checkpoint, …],
+                   "leaves": [leaf, …]}
+    show C M      {"message": message}
+    tree C        {"conversation": id, "head": id | null, "nodes": [node, …]}
+    path C        {"conversation": id, "leaf": id | null, "messages": [message, …]}
+    checkpoint C  {"checkpoints": [checkpoint, …]}
+    history C     {"moves": [move, …]}
+    resume C      {"conversation": id, "head": id | null, "messages": count,
+                   "checkpoints": [checkpoint, …], "interrupted": [call, …],
+                   "draft": [message, …]}   what was in flight; its messages have the id 0
+    check         {"problems": [problem, …]}
+    import F…     {"imports": [import, …]}
+    what moves the head (branch, edit, append, checkpoint C LABEL, rewind, undo, redo, fork)
+                  {"conversation": id, "head": id | null}
+
+    conversation  id, owner, topic, title, format, head, forked_from, forked_at, meta,
+                  created_at, updated_at, messages
+    message       id, parent_id, conversation_id, role, format, depth, open_calls, tokens,
+                  usage, model, key, meta, created_at, text, calls: [call], results: [result],
+                  raw: the message as it was given, to the byte
+    node          id, parent_id, role, preview, depth, open_calls, tokens, created_at, labels,
+                  children: [id], level, index, count (sibling 2 of 3), on_path, is_head, hidden
+    leaf          id, role, preview, depth, created_at
+    call          id, name, arguments
+    result        id, name, response, is_error
+    checkpoint    label, message_id, note, created_at
+    move          id, from_id, to_id, cause, created_at, is_current
+    problem       kind, conversation_id, message_id, detail, can_mend
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from sessiontree import Conversation, Message, Resume
+from sessiontree.core.message import ToolCall, ToolResult
+from sessiontree.core.outline import Row
+
+
+def message(saved: Message) -> dict[str, Any]:
+    return {
+        "id": saved.id,
+        "parent_id": saved.parent_id,
+        "conversation_id": saved.conversation_id,
+        "role": saved.role,
+        "format": saved.format,
+        "depth": saved.depth,
+        "open_calls": saved.open_calls,
+        "tokens": saved.tokens,
+        "usage": saved.usage,
+        "model": saved.model,
+        "key": saved.key,
+        "meta": saved.meta,
+        "created_at": saved.created_at,
+        "text": saved.text,
+        "calls": [call(each) for each in saved.tool_calls],
+        "results": [result(each) for each in saved.tool_results],
+        "raw": saved.raw,
+    }
+
+
+def node(row: Row) -> dict[str, Any]:
+    return asdict(row.node) | {
+        "level": row.level,
+        "index": row.index,
+        "count": row.count,
+        "on_path": row.on_path,
+        "is_head": row.is_head,
+        "hidden": row.hidden,
+    }
+
+
+def leaf(saved: Message) -> dict[str, Any]:
+    return {
+        "id": saved.id,
+        "role": saved.role,
+        "preview": saved.preview,
+        "depth": saved.depth,
+        "created_at": saved.created_at,
+    }
+
+
+def call(made: ToolCall) -> dict[str, Any]:
+    return {"id": made.id, "name": made.name, "arguments": made.arguments}
+
+
+def result(given: ToolResult) -> dict[str, Any]:
+    return {
+        "id": given.id,
+        "name": given.name,
+        "response": given.response,
+        "is_error": given.is_error,
+    }
+
+
+def resume(found: Resume) -> dict[str, Any]:
+    return {
+        "messages": len(found.path),
+        "checkpoints": [each._asdict() for each in found.checkpoints],
+        "interrupted": [call(each) for each in found.interrupted],
+        "draft": [message(each) for each in found.draft],
+    }
+
+
+def place(chat: Conversation) -> dict[str, Any]:
+    return {"conversation": chat.id, "head": chat.head}

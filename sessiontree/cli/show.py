@@ -1,0 +1,208 @@
+"""How conversations, trees and messages look in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sessiontree import Checkpoint, ConversationInfo, Message, Move, Problem, Resume
+from sessiontree.cli.screen import Piece, Styled, out, out_lines, row, table
+from sessiontree.core.message import ToolCall, ToolResult, text_of
+from sessiontree.core.outline import Row
+from sessiontree.formats.shapes import are_parts, response_text
+
+LINES, CHARACTERS = 20, 2_000
+"""How much of a call's arguments or of its answer is shown unless all is asked for."""
+
+_ROLE_WIDTH = len("assistant")
+
+
+def moment(microseconds: int) -> str:
+    """A time of the store as local date and time; the number itself where no calendar
+    reaches."""
+    try:
+        local = datetime.fromtimestamp(microseconds / 1_000_000)
+    except (OverflowError, ValueError, OSError):
+        return str(microseconds)
+    return local.strftime("%Y-%m-%d %H:%M")
+
+
+def name_of(info: ConversationInfo) -> str:
+    """``owner/topic``, or what else tells the conversation from others."""
+    if info.topic is None:
+        return f"{info.owner}/" if info.owner else "-"
+    return f"{info.owner}/{info.topic}" if info.owner else info.topic
+
+
+def conversations(infos: Iterable[ConversationInfo]) -> None:
+    lines = [
+        (
+            str(info.id),
+            name_of(info),
+            "" if info.messages is None else str(info.messages),
+            moment(info.updated_at),
+            info.title or "",
+        )
+        for info in infos
+    ]
+    table(("id", "name", "messages", "changed", "title"), lines)
+
+
+def conversation(
+    info: ConversationInfo, checkpoints: Sequence[Checkpoint], leaves: Sequence[Message]
+) -> None:
+    out(Styled(f"conversation {info.id}", "bold"), f"  {name_of(info)}")
+    for label, value in _facts(info):
+        out(Styled(f"  {label:9} ", "dim"), value)
+    if checkpoints:
+        out(Styled("checkpoints", "bold"))
+        for each in checkpoints:
+            checkpoint(each)
+    out(Styled("leaves", "bold"))
+    width = max((len(str(leaf.id)) for leaf in leaves), default=0)
+    for leaf in leaves:
+        left: list[Piece] = [f"  {leaf.id:>{width}}  ", _role(leaf.role)]
+        row(left, Styled(leaf.preview, ""), _head_tag(leaf.id == info.head))
+
+
+def _facts(info: ConversationInfo) -> list[tuple[str, str]]:
+    head = "before the first message" if info.head is None else f"message {info.head}"
+    forked = f"from conversation {info.forked_from} at message {info.forked_at}"
+    return [
+        *([("title", info.title)] if info.title else []),
+        *([("format", info.format)] if info.format else []),
+        *([("messages", str(info.messages))] if info.messages is not None else []),
+        ("head", head),
+        *([("forked", forked)] if info.forked_from is not None else []),
+        ("created", moment(info.created_at)),
+        ("changed", moment(info.updated_at)),
+    ]
+
+
+def checkpoint(each: Checkpoint) -> None:
+    note = f"  {each.note}" if each.note else ""
+    out("  ", Styled(each.label, "label"), f"  message {each.message_id}", Styled(note, "dim"))
+
+
+def tree_rows(rows: Iterable[Row], widest_id: int) -> None:
+    """One line for each row: id, rail, role, first line of text, and what is special."""
+    width = len(str(widest_id))
+    for each in rows:
+        node = each.node
+        mark = "● " if each.is_head else "• " if each.on_path else "  "
+        left: list[Piece] = [
+            Styled(f"{node.id:>{width}} ", "dim"),
+            mark,
+            Styled(each.rail, "dim"),
+            _role(node.role),
+        ]
+        preview = Styled(node.preview, "" if each.on_path else "dim")
+        row(left, preview, _tags(each))
+
+
+def _tags(each: Row) -> list[Piece]:
+    tags: list[Piece] = []
+    if each.count > 1:
+        tags.append(Styled(f"  {each.index}/{each.count}", "dim"))
+    tags.extend(Styled(f"  [{label}]", "label") for label in each.node.labels)
+    if each.hidden:
+        tags.append(Styled(f"  +{each.hidden} hidden", "dim"))
+    return [*tags, *_head_tag(each.is_head)]
+
+
+def _head_tag(is_head: bool) -> list[Piece]:
+    return [Styled("  ← head", "bold")] if is_head else []
+
+
+def _role(role: str) -> Styled:
+    return Styled(f"{role:{_ROLE_WIDTH}} ", role)
+
+
+def message(saved: Message, *, full: bool = False) -> None:
+    """One message for reading: its text, its calls and its results."""
+    out(
+        Styled(f"── {saved.id} ", "dim"),
+        Styled(saved.role, saved.role),
+        Styled(f"  {moment(saved.created_at)}", "dim"),
+        Styled("" if saved.is_boundary else f"  {saved.open_calls} call(s) open", "dim"),
+    )
+    if saved.text:
+        out_lines(saved.text)
+    for made in saved.tool_calls:
+        call(made, full=full)
+    for given in saved.tool_results:
+        result(given, full=full)
+    out()
+
+
+def call(made: ToolCall, *, full: bool = False) -> None:
+    out(Styled("→ ", "dim"), Styled(made.name, "tool"), Styled(f"  {made.id}", "dim"))
+    _lines(response_text(made.arguments), full)
+
+
+def result(given: ToolResult, *, full: bool = False) -> None:
+    kind = "error" if given.is_error else "answer"
+    named = f" of {given.name}" if given.name else ""
+    out(Styled("← ", "dim"), Styled(f"{kind}{named}", "tool"), Styled(f"  {given.id}", "dim"))
+    _lines(_answer(given.response), full)
+
+
+def _answer(response: Any) -> str:
+    """The text of a result; what is no text (an image, a file) by its kind."""
+    if not are_parts(response):
+        return response_text(response)
+    others = [f"[{part['type']}]" for part in response if part["type"] != "text"]
+    return "\n".join([text_of(response), *others]).strip("\n")
+
+
+def _lines(text: str, full: bool) -> None:
+    shown = text if full else "\n".join(text.split("\n", LINES)[:LINES])[:CHARACTERS]
+    if shown:
+        out_lines(shown, "  ")
+    if len(shown) < len(text):
+        more = f"  … {len(text) - len(shown):,} more characters; --full shows them"
+        out(Styled(more, "dim"))
+
+
+def moves(history: Iterable[Move]) -> None:
+    lines = [
+        (
+            "●" if move.is_current else "",
+            moment(move.created_at),
+            move.cause,
+            f"{_place(move.from_id)} → {_place(move.to_id)}",
+        )
+        for move in history
+    ]
+    table(("", "when", "cause", "head"), lines)
+
+
+def _place(head: int | None) -> str:
+    return "start" if head is None else str(head)
+
+
+def resume(found: Resume) -> None:
+    """Where a run goes on, and what was in flight when it ended."""
+    head = found.path[-1] if found.path else None
+    out(
+        f"{len(found.path)} messages on the path; it goes on after ",
+        f"message {head.id} ({head.role})" if head else "the start",
+    )
+    for each in found.checkpoints:
+        checkpoint(each)
+    if not found.interrupted:
+        out("no call was in flight")
+        return
+    out(Styled("in flight when it ended; whether these had an effect is unknown:", "bold"))
+    for made in found.interrupted:
+        call(made)
+
+
+def problems(found: Sequence[Problem]) -> None:
+    for problem in found:
+        where = f"conversation {problem.conversation_id}" if problem.conversation_id else "store"
+        at = f", message {problem.message_id}" if problem.message_id else ""
+        mend = "  (can be mended)" if problem.can_mend else ""
+        out(Styled(f"{problem.kind}  ", "label"), f"{where}{at}: {problem.detail}", mend)
+    out("no problem found" if not found else f"{len(found)} problem(s)")
