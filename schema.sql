@@ -24,7 +24,6 @@ CREATE TABLE conversation (
 	updated_at INTEGER NOT NULL,  -- when the head last moved
 	UNIQUE (owner, topic)
 );
-CREATE INDEX conversation_by_update ON conversation (owner, updated_at);
 
 -- A large message content, once, however many messages hold it.
 CREATE TABLE blob (
@@ -55,9 +54,7 @@ CREATE TABLE message (
 	created_at INTEGER NOT NULL,  -- microseconds since 1970, UTC
 	blob_id INTEGER,  -- where content is, when it is large
 	content TEXT,  -- the message as it was given, JSON text to the byte
-	UNIQUE (conversation_id, id),
 	FOREIGN KEY(conversation_id) REFERENCES conversation (id) ON DELETE CASCADE,
-	FOREIGN KEY(conversation_id, parent_id) REFERENCES message (conversation_id, id),
 	FOREIGN KEY(blob_id) REFERENCES blob (id),
 	CONSTRAINT no_cycle CHECK (parent_id < id),
 	CONSTRAINT depth_from_root CHECK ((depth = 0) = (parent_id IS NULL)),
@@ -68,6 +65,14 @@ CREATE TABLE message (
 CREATE INDEX message_by_blob ON message (blob_id) WHERE blob_id IS NOT NULL;
 CREATE UNIQUE INDEX message_by_key ON message (conversation_id, "key") WHERE key IS NOT NULL;
 CREATE INDEX message_by_parent ON message (conversation_id, parent_id);
+CREATE TRIGGER message_parent AFTER INSERT ON message
+WHEN NEW.parent_id IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM message
+    WHERE id = NEW.parent_id AND conversation_id = NEW.conversation_id AND depth = NEW.depth - 1
+)
+BEGIN
+    SELECT RAISE(ABORT, 'the parent is not one step nearer the root in this conversation');
+END;
 
 -- A label on a boundary. It goes when its message goes; it is never moved by itself.
 CREATE TABLE checkpoint (
@@ -78,23 +83,24 @@ CREATE TABLE checkpoint (
 	created_at INTEGER NOT NULL,  -- microseconds since 1970, UTC
 	PRIMARY KEY (conversation_id, label),
 	FOREIGN KEY(conversation_id) REFERENCES conversation (id) ON DELETE CASCADE,
-	FOREIGN KEY(conversation_id, message_id) REFERENCES message (conversation_id, id) ON DELETE CASCADE
+	FOREIGN KEY(message_id) REFERENCES message (id) ON DELETE CASCADE
 );
-CREATE INDEX checkpoint_by_message ON checkpoint (conversation_id, message_id);
+CREATE INDEX checkpoint_by_message ON checkpoint (message_id);
 
 -- A move of a head. Moves form a tree by prev_id, as in an editor that forgets
 -- nothing: undo steps to prev_id, redo to the newest move that follows.
 CREATE TABLE move (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,  -- given by the database
 	conversation_id INTEGER NOT NULL,  -- whose it is
+	id INTEGER NOT NULL,  -- counts the conversation's moves, from 1
 	prev_id INTEGER,  -- the move that was current before it
 	from_id INTEGER,  -- the head before; null: none
 	to_id INTEGER,  -- the head after; null: none
 	cause TEXT NOT NULL,  -- append, branch, edit, retry, rewind, fork, import
 	created_at INTEGER NOT NULL,  -- microseconds since 1970, UTC
+	PRIMARY KEY (conversation_id, id),
 	FOREIGN KEY(conversation_id) REFERENCES conversation (id) ON DELETE CASCADE
-);
-CREATE INDEX move_by_prev ON move (conversation_id, prev_id);
+)
+ WITHOUT ROWID;
 
 -- A message of a turn that waits for its tool results: in flight, outside the tree.
 CREATE TABLE draft (

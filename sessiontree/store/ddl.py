@@ -10,7 +10,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from sessiontree.store.migrations import APPLICATION_ID, VERSION
-from sessiontree.store.tables import TABLES
+from sessiontree.store.tables import PARENT_GUARD, TABLES, Message
 
 HEADER = f"""\
 -- The schema of a sessiontree store, for readers in any language.
@@ -38,6 +38,8 @@ def _statements() -> Iterator[str]:
         yield _with_comments(table) + ";\n"
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             yield str(CreateIndex(index).compile(dialect=sqlite.dialect())).strip() + ";\n"
+        if model is Message:
+            yield PARENT_GUARD + ";\n"
 
 
 def _with_comments(table: Table) -> str:

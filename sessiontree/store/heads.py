@@ -67,15 +67,8 @@ def move_head(
     head, current = head_of(db, conversation)
     if head == to:
         return
-    move = {
-        "conversation": conversation,
-        "prev": current,
-        "from": head,
-        "to": to,
-        "cause": cause,
-        "now": now,
-    }
-    made = db.execute(SQL["insert_move"], move).lastrowid
+    move = (conversation, current, head, to, cause, now)
+    made = db.execute(SQL["insert_move"], move).fetchone()[0]
     set_head(db, conversation, to, made, now)
 
 

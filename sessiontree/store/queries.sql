@@ -41,16 +41,19 @@ SELECT head_id, move_id FROM conversation WHERE id = :conversation
 UPDATE conversation SET head_id = :head, move_id = :move, updated_at = :now WHERE id = :conversation
 
 -- name: insert_move
-INSERT INTO move (conversation_id, prev_id, from_id, to_id, cause, created_at)
-VALUES (:conversation, :prev, :from, :to, :cause, :now)
+-- Numbered from 1 in each conversation.
+INSERT INTO move (conversation_id, id, prev_id, from_id, to_id, cause, created_at)
+VALUES (?1, (SELECT coalesce(max(id), 0) + 1 FROM move WHERE conversation_id = ?1), ?2, ?3, ?4, ?5, ?6)
+RETURNING id
 
 -- name: move
 SELECT from_id, to_id, prev_id FROM move WHERE conversation_id = :conversation AND id = :move
 
 -- name: next_move
--- What redo would do: the newest move that was made from here.
+-- What redo would do: the newest move that was made from here. Only what was undone is newer
+-- than where we are.
 SELECT id, to_id FROM move
-WHERE conversation_id = :conversation AND prev_id IS :move
+WHERE conversation_id = :conversation AND id > coalesce(:move, 0) AND prev_id IS :move
 ORDER BY id DESC LIMIT 1
 
 -- name: moves
