@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn, cast
+
+import orjson
 
 from sessiontree.errors import FormatError
 
@@ -27,10 +29,21 @@ def dump(value: Mapping[str, Any], what: str = "message") -> str:
     """``value`` as JSON text; FormatError where JSON could not give it back."""
     _refuse_what_json_changes(value, what)
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return orjson.dumps(value, default=dict).decode()
+    except TypeError:
+        return _dump_at_length(value, what)
+
+
+def _dump_at_length(value: Mapping[str, Any], what: str) -> str:
+    """What the fast encoder will not write: integers over 64 bits, lone surrogates (as
+    escapes, since UTF-8 has no place for them), more than 254 levels."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
     except ValueError as error:  # integers with more digits than Python will print
         raise FormatError(f"the {what} cannot be written as JSON: {error}") from error
-    return text if _is_encodable(text) else json.dumps(value, separators=(",", ":"))
+    if _is_encodable(text):
+        return text
+    return json.dumps(value, separators=(",", ":"), default=dict)
 
 
 def check(text: str | bytes | bytearray, what: str = "message") -> tuple[str, dict[str, Any]]:
@@ -63,26 +76,19 @@ def load(text: str, what: str = "message") -> Any:
         raise FormatError(f"the {what} cannot be read as JSON: {error}") from error
 
 
+_SCALARS: set[type[Any]] = {str, int, bool, type(None)}
+_STRINGS: set[type[Any]] = {str}
+
+
 def _refuse_what_json_changes(root: object, what: str) -> None:
     """Walk ``root`` without recursion; the path is only built when there is an error."""
     level: list[object] = [root]
     for _ in range(MAX_NESTING + 1):
         deeper: list[object] = []
         for value in level:
-            kind = type(value)
-            if kind is str or kind is int or value is None or kind is bool:
-                continue
-            if isinstance(value, Mapping):
-                mapping = cast("Mapping[object, object]", value)
-                if not all(isinstance(key, str) for key in mapping):
-                    _refuse(root, mapping, what)
-                deeper.extend(mapping.values())
-            elif isinstance(value, list | tuple):
-                deeper.extend(cast("list[object]", value))
-            elif isinstance(value, float) and not math.isfinite(value):
-                _refuse(root, cast(object, value), what)
-            elif not isinstance(value, str | int | float):
-                _refuse(root, value, what)
+            children = _children(root, value, what)
+            if not _SCALARS.issuperset(map(type, children)):
+                deeper.extend(child for child in children if type(child) not in _SCALARS)
         if not deeper:
             return
         level = deeper
@@ -90,6 +96,27 @@ def _refuse_what_json_changes(root: object, what: str) -> None:
         f"the {what} is nested deeper than {MAX_NESTING} levels, or contains itself",
         hint="give deep data as a string of JSON text",
     )
+
+
+def _children(root: object, value: object, what: str) -> Collection[object]:
+    """The values inside ``value``; FormatError where it is nothing that JSON has."""
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[object, object]", value)
+        if not _STRINGS.issuperset(map(type, mapping)):
+            _refuse_other_keys(root, mapping, what)
+        return mapping.values()
+    if isinstance(value, list | tuple):
+        return cast("list[object]", value)
+    if not isinstance(value, str | int | float) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        _refuse(root, value, what)
+    return ()
+
+
+def _refuse_other_keys(root: object, mapping: Mapping[object, object], what: str) -> None:
+    if not all(isinstance(key, str) for key in mapping):
+        _refuse(root, mapping, what)
 
 
 def _refuse(root: object, culprit: object, what: str) -> NoReturn:
