@@ -22,7 +22,13 @@ MAX_NESTING = 500
 """Deepest nesting that is stored. Readers in other languages, and Python's own, stop
 soon after: beyond this a message could be written that cannot be read."""
 
-_PUNCTUATION = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_MANY = 1_000
+"""Values on one level from which on each of them is looked at once only."""
+
+_PUNCTUATION = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+"""Possessive: a string of any length is passed over without memory of the way."""
+
+_SPLIT_CHARACTER = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def dump(value: Mapping[str, Any], what: str = "message") -> str:
@@ -39,10 +45,15 @@ def _dump_at_length(value: Mapping[str, Any], what: str) -> str:
     escapes, since UTF-8 has no place for them), more than 254 levels."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
-    except ValueError as error:  # integers with more digits than Python will print
+    except (ValueError, RecursionError) as error:  # more digits than Python prints, deep stacks
         raise FormatError(f"the {what} cannot be written as JSON: {error}") from error
     if _is_encodable(text):
         return text
+    if _SPLIT_CHARACTER.search(text):
+        raise FormatError(
+            f"the {what} has one character as two surrogates, which JSON gives back as one",
+            hint='join them: text.encode("utf-16", "surrogatepass").decode("utf-16")',
+        )
     return json.dumps(value, separators=(",", ":"), default=dict)
 
 
@@ -63,17 +74,20 @@ def check(text: str | bytes | bytearray, what: str = "message") -> tuple[str, di
 
 def load(text: str, what: str = "message") -> Any:
     """The value in ``text``. FormatError names line and column where it stops being JSON."""
-    _refuse_deep_text(text, what)
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         hint = 'give {"role": "user", "content": "…"}' if text.lstrip()[:1] != "{" else ""
         raise FormatError(
             f"the {what} is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
             hint=hint,
         ) from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise _too_deep(what) from error
+    except ValueError as error:
         raise FormatError(f"the {what} cannot be read as JSON: {error}") from error
+    _refuse_deep_text(text, what)
+    return value
 
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}
@@ -91,11 +105,13 @@ def _refuse_what_json_changes(root: object, what: str) -> None:
                 deeper.extend(child for child in children if type(child) not in _SCALARS)
         if not deeper:
             return
-        level = deeper
-    raise FormatError(
-        f"the {what} is nested deeper than {MAX_NESTING} levels, or contains itself",
-        hint="give deep data as a string of JSON text",
-    )
+        level = deeper if len(deeper) < _MANY else _each_once(deeper)
+    raise _too_deep(what, " or contains itself")
+
+
+def _each_once(values: list[object]) -> list[object]:
+    """What contains itself twice would double with every level."""
+    return list({id(value): value for value in values}.values())
 
 
 def _children(root: object, value: object, what: str) -> Collection[object]:
@@ -133,10 +149,14 @@ def _refuse(root: object, culprit: object, what: str) -> NoReturn:
 def _place(root: object, culprit: object) -> str:
     """Where ``culprit`` stands in ``root``, as ``content[2].source``."""
     stack: list[tuple[object, str]] = [(root, "")]
+    seen: set[int] = set()
     while stack:
         value, path = stack.pop()
         if value is culprit:
             return path or "it"
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         if isinstance(value, Mapping):
             mapping = cast("Mapping[object, object]", value)
             stack.extend((v, f"{path}.{k}" if path else str(k)) for k, v in mapping.items())
@@ -146,6 +166,7 @@ def _place(root: object, culprit: object) -> str:
 
 
 def _refuse_deep_text(text: str, what: str) -> None:
+    """For text that is JSON: a string without an end would be looked for at every quote."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return
     depth = 0
@@ -153,7 +174,14 @@ def _refuse_deep_text(text: str, what: str) -> None:
         mark = match[0]
         depth += (mark in "[{") - (mark in "]}") if len(mark) == 1 else 0
         if depth > MAX_NESTING:
-            raise FormatError(f"the {what} is nested deeper than {MAX_NESTING} levels")
+            raise _too_deep(what)
+
+
+def _too_deep(what: str, or_else: str = "") -> FormatError:
+    return FormatError(
+        f"the {what} is nested deeper than {MAX_NESTING} levels{or_else}",
+        hint="give deep data as a string of JSON text",
+    )
 
 
 def _is_encodable(text: str) -> bool:
@@ -171,5 +199,12 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _kind(value: object) -> str:
-    names = {type(None): "null", list: "a list", str: "a string", bool: "true or false"}
+    names = {
+        type(None): "null",
+        list: "a list",
+        str: "a string",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+    }
     return names.get(cast("type[Any]", type(value)), f"a {type(value).__name__}")
