@@ -187,6 +187,8 @@ def _blocks(part: Part, role: str) -> list[dict[str, Any]]:
         block = _media(part) if role == "user" else None
         return [block | own if block else _words(part)]
     block = shapes.kept(part, NAME)
+    if block is None and shapes.is_kept_media(part):
+        return [_words(part)]
     return [] if block is None else [block]
 
 

@@ -307,6 +307,8 @@ def _blocks(part: Part, role: Role) -> list[dict[str, Any]]:
     if kind == _AUDIO:
         return []
     block = shapes.kept(part, NAME)
+    if block is None and shapes.is_kept_media(part):
+        return [_text_block(shapes.media_in_words(part, NAME))]
     return [] if block is None else [block]
 
 
@@ -326,7 +328,7 @@ def _media(part: Part) -> dict[str, Any] | None:
         sound = {"data": part.get("content"), "format": _audio_format(part)}
         return {"type": "input_audio", "input_audio": sound | inner} | outer
     if kind == "blob" and modality == "document":
-        named = inner or {"filename": part.get("filename") or part.get("title") or "file"}
+        named = inner if part.get("provider") == NAME else {"filename": shapes.file_name(part)}
         return {"type": "file", "file": {"file_data": shapes.data_url(part)} | named} | outer
     if kind == "file" and part.get("provider") in (None, NAME):
         return {"type": "file", "file": {"file_id": part.get("file_id")} | inner} | outer

@@ -50,7 +50,10 @@ RESERVED = frozenset(
         "custom",
         "function",
         "function_call",
+        "item",
+        "json",
         "refusal",
+        "thought_signature",
     }
 )
 """Keys that mean something on a part, so that a native key of that name goes to ``extra``."""
@@ -122,6 +125,16 @@ def blocks_in(value: object, fmt: str, where: str) -> Sequence[Mapping[str, Any]
     return blocks
 
 
+def one_of_in(block: Mapping[str, Any], kinds: frozenset[str], fmt: str, where: str) -> str:
+    """The key that says what a block is, in a format whose blocks bear no ``type``."""
+    if "type" in block:
+        raise wrong(fmt, f"{where} has a type, which its blocks do not have")
+    kind = next((key for key in block if key in kinds), next(iter(block), None))
+    if kind is None:
+        raise wrong(fmt, f"{where} is empty")
+    return kind
+
+
 def kind_in(block: Mapping[str, Any], fmt: str, where: str) -> str:
     """The ``type`` of a block."""
     return text_in(block, "type", fmt, where)
@@ -169,20 +182,23 @@ def extras(part: Part, fmt: str) -> dict[str, Any]:
 
 
 def keep(block: Mapping[str, Any], kind: str, fmt: str) -> Part:
-    """A block of a kind that has no neutral counterpart, as it is."""
+    """A block of a kind that has no neutral counterpart, as it is. ``kind`` is its type,
+    or in a format whose blocks have none the key that says what it is."""
     if kind in NEUTRAL or not RESERVED.isdisjoint(block.keys() - {"type", "id", "name", "content"}):
         return {"type": f"{fmt}:{kind}", "provider": fmt, "native": dict(block)}
     return {"type": kind, **block, "provider": fmt}
 
 
-def kept(part: Part, fmt: str) -> dict[str, Any] | None:
-    """The native block of a kept part; None when it is not of this format."""
+def kept(part: Part, fmt: str, *, typed: bool = True) -> dict[str, Any] | None:
+    """The native block of a kept part; None when it is not of this format. ``typed`` is
+    False where the format's blocks bear no ``type``."""
     if part.get("provider") != fmt or part.get("type") in NEUTRAL:
         return None
     native = part.get("native")
     if isinstance(native, dict):
         return dict(cast("dict[str, Any]", native))
-    return {key: value for key, value in part.items() if key not in ("provider", "message")}
+    ours = ("provider", "message") if typed else ("provider", "message", "type")
+    return {key: value for key, value in part.items() if key not in ours}
 
 
 def with_message_fields(
@@ -342,24 +358,28 @@ def from_url(address: str, modality: str) -> Part:
     return uri(address, modality)
 
 
+_KEPT_MEDIA = ("image", "document", "file", "audio", "video", "input_audio", "video_url")
+
+
 def is_media(part: Part) -> bool:
     return part.get("type") in ("blob", "uri", "file")
 
 
+def is_kept_media(part: Part) -> bool:
+    """True for an image, sound or file in a shape that only its own format knows."""
+    kind = str(part.get("type")).rpartition(":")[2]
+    return kind in _KEPT_MEDIA and part.get("provider") is not None
+
+
 def media_in_words(part: Part, fmt: str) -> str:
     """What stands in the place of an image, audio or file that cannot be sent."""
-    what = " ".join(
-        str(part[key]) for key in ("modality", "mime_type") if isinstance(part.get(key), str)
-    )
-    details = [f"{what or 'file'}"]
-    name = part.get("filename") or part.get("title")
-    details += [name] if isinstance(name, str) else []
+    kind = str(part.get("type")).rpartition(":")[2]
+    what = [part.get("modality") or kind, part.get("mime_type")]
+    named = [part.get(key) for key in ("filename", "title", "uri", "file_id")]
+    details = [" ".join(word for word in what if isinstance(word, str))]
+    details += [name for name in named if isinstance(name, str)]
     if part.get("type") == "blob":
         details.append(in_bytes(len(str(part.get("content", ""))) * 3 // 4))
-    elif part.get("type") == "uri":
-        details.append(str(part.get("uri")))
-    else:
-        details.append(f"id {part.get('file_id')}")
     return f"[{', '.join(details)}, not sent: {fmt} cannot take it here]"
 
 
@@ -370,3 +390,11 @@ def in_bytes(size: int) -> str:
             return f"{size} {unit}"
         size //= 1000
     return f"{size} GB"
+
+
+def file_name(part: Part) -> str:
+    """A file's name where the target wants one."""
+    extra = part.get("extra")
+    own = cast("dict[str, Any]", extra).get("name") if isinstance(extra, dict) else None
+    name = part.get("filename") or part.get("title") or own
+    return name if isinstance(name, str) else "file"
