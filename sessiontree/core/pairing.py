@@ -107,6 +107,7 @@ def pair(messages: Sequence[Paired], waiting: Iterable[OpenCall] = ()) -> Pairin
     """Pair a sequence, oldest first. ``waiting`` are calls open before it."""
     pairing = Pairing(open=list(waiting))
     answered: set[str] = set()
+    last_call: dict[str, int] | None = None
     for at, message in enumerate(messages):
         pairing.open.extend(OpenCall(at, call) for call in message.calls)
         for result in message.results:
@@ -115,7 +116,9 @@ def pair(messages: Sequence[Paired], waiting: Iterable[OpenCall] = ()) -> Pairin
                 answered.add(opened.call.id)
                 pairing.answers.append((at, opened.at, opened.call))
                 continue
-            fault = RESULT_RULES[_where(result, answered, messages[at + 1 :])]
+            if last_call is None:
+                last_call = _last_calls(messages)
+            fault = RESULT_RULES[_where(at, result, answered, last_call)]
             assert fault is not None
             pairing.violations.append(Violation(fault, at, result.id))
         pairing.open_counts.append(len(pairing.open))
@@ -147,9 +150,12 @@ def _oldest(
     return None
 
 
-def _where(result: ToolResult, answered: set[str], rest: Sequence[Paired]) -> Where:
+def _last_calls(messages: Sequence[Paired]) -> dict[str, int]:
+    """Call id → the index of the last message that makes a call of that id."""
+    return {call.id: at for at, message in enumerate(messages) for call in message.calls}
+
+
+def _where(at: int, result: ToolResult, answered: set[str], last_call: dict[str, int]) -> Where:
     if result.id in answered:
         return "answered"
-    if any(call.id == result.id for message in rest for call in message.calls):
-        return "ahead"
-    return "nowhere"
+    return "ahead" if last_call.get(result.id, -1) > at else "nowhere"
