@@ -61,10 +61,16 @@ def boundary(db: sqlite3.Connection, conversation: int, message_id: int | None) 
 
 
 def move_head(
-    db: sqlite3.Connection, conversation: int, to: int | None, cause: Cause, now: int
+    db: sqlite3.Connection,
+    conversation: int,
+    at: tuple[int | None, int | None],
+    to: int | None,
+    cause: Cause,
+    now: int,
 ) -> None:
-    """Point the head at ``to`` and record the move; nothing where it is there already."""
-    head, current = head_of(db, conversation)
+    """Point the head, which is ``at`` (head, current move), to ``to``, and record the move;
+    nothing where it is there already."""
+    head, current = at
     if head == to:
         return
     move = (conversation, current, head, to, cause, now)
@@ -83,9 +89,9 @@ def branch(
     db: sqlite3.Connection, conversation: int, to: int | None, cause: Cause, now: int
 ) -> MessageRow | None:
     """Move the head to a boundary; returns that message."""
-    head_of(db, conversation)
+    at = head_of(db, conversation)
     boundary(db, conversation, to)
-    move_head(db, conversation, to, cause, now)
+    move_head(db, conversation, at, to, cause, now)
     return None if to is None else reads.message(db, conversation, to)
 
 

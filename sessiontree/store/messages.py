@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from sessiontree.core.message import MessageRow, NewMessage
@@ -33,6 +34,12 @@ SQL = statements()
 BLOB_CHARACTERS = 4096
 """Content longer than this is a blob: about where a row would leave its page, so that
 walks over skeletons stay dense, and where sharing between forks begins to pay."""
+
+ROWS = 8
+"""Most messages that one statement inserts."""
+
+INSERTED = len(MessageRow._fields) + 1
+"""Columns of an inserted row: those that are read, and the blob."""
 
 
 @dataclass(slots=True)
@@ -69,7 +76,7 @@ def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
     Messages whose key is taken are not saved again; the first of that key stands in
     their place.
     """
-    head, _ = head_of(db, conversation)
+    head, current = head_of(db, conversation)
     start = wish.expected if wish.at_head else wish.parent
     rows, fresh = _save_chain(db, conversation, wish, start)
     last = rows[-1].id if rows else start
@@ -81,7 +88,7 @@ def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
         return Appended(rows, last, moved=True)
     if wish.at_head and head != fresh[0].parent_id:
         return Appended(rows, head, moved=False)
-    move_head(db, conversation, last, wish.cause, wish.now)
+    move_head(db, conversation, (head, current), last, wish.cause, wish.now)
     return Appended(rows, last, moved=True)
 
 
@@ -94,36 +101,46 @@ def _save_chain(
         if row is None:
             break
         start = row.id  # a retry goes on where its first try had come to
+    if None not in known:
+        return [row for row in known if row is not None], []
+    place = boundary(db, conversation, start)
+    new_id = next_message_id(db)
     rows: list[MessageRow] = []
     fresh: list[MessageRow] = []
-    place: Place | None = None
     for message, row in zip(wish.messages, known, strict=True):
         if row is None:
-            if place is None:
-                place = boundary(db, conversation, start)
             ref = wish.ref if not fresh else None
-            row = _insert(db, conversation, place, message, ref, wish.now)
+            row = _row(new_id + len(fresh), conversation, place, message, ref, wish.now)
             place = Place(row.id, row.depth, row.open_calls, row.system_id)
             fresh.append(row)
         rows.append(row)
+    _insert(db, fresh)
     return rows, fresh
 
 
 def graft(db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now: int) -> list[int]:
     """Save a batch of messages with their places; see ``records.Graft``."""
     head_of(db, conversation)
+    new_id = next_message_id(db)
     ids: list[int] = []
+    fresh: list[MessageRow] = []
+    by_key: dict[str, MessageRow] = {}
     places: dict[int | None, Place] = {None: PLACE_OF_ROOTS}
     for item in batch:
-        known = _by_key(db, conversation, item.message.key)
-        if known is None:
+        key = item.message.key
+        row = by_key.get(key or "") or _by_key(db, conversation, key)
+        if row is None:
             parent = _resolve(item.parent, ids)
             if parent not in places:
                 places[parent] = place_of(db, conversation, parent)
             ref = _resolve(item.ref, ids)
-            known = _insert(db, conversation, places[parent], item.message, ref, now)
-        places[known.id] = Place(known.id, known.depth, known.open_calls, known.system_id)
-        ids.append(known.id)
+            row = _row(new_id + len(fresh), conversation, places[parent], item.message, ref, now)
+            fresh.append(row)
+            if key is not None:
+                by_key[key] = row
+        places[row.id] = Place(row.id, row.depth, row.open_calls, row.system_id)
+        ids.append(row.id)
+    _insert(db, fresh)
     return ids
 
 
@@ -138,20 +155,16 @@ def _by_key(db: sqlite3.Connection, conversation: int, key: str | None) -> Messa
     return reads.message(db, conversation, found[0]) if found else None
 
 
-def _insert(
-    db: sqlite3.Connection,
+def _row(
+    new_id: int,
     conversation: int,
     after: Place,
     message: NewMessage,
     ref: int | None,
     now: int,
 ) -> MessageRow:
-    content = message.content
-    blob = _blob(db, content) if len(content) > BLOB_CHARACTERS else None
-    # a system message is its own newest system message, so its id must be known beforehand
-    new_id = next_message_id(db) if message.role == "system" else None
-    row = MessageRow(
-        new_id or 0,
+    return MessageRow(
+        new_id,
         conversation,
         after.id,
         message.role,
@@ -164,14 +177,31 @@ def _insert(
         message.preview,
         message.key,
         json_or_null(message.meta),
-        new_id or after.system_id,
+        new_id if message.role == "system" else after.system_id,
         ref,
         now if message.created_at is None else message.created_at,
-        content,
+        message.content,
     )
-    stored = (new_id, *row[1:16], blob, content if blob is None else None)
-    saved = db.execute(SQL["insert_message"], stored).lastrowid
-    return row if new_id else row._replace(id=int(saved or 0))
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[MessageRow]) -> None:
+    """Write rows, several to a statement: each step of a statement hands Python's lock to
+    the event loop's thread and has to win it back."""
+    for start in range(0, len(rows), ROWS):
+        values: list[Any] = []
+        for row in rows[start : start + ROWS]:
+            content = row.content
+            blob = _blob(db, content) if len(content) > BLOB_CHARACTERS else None
+            values += row[:-1]
+            values += (blob, content if blob is None else None)
+        db.execute(_insertion(len(rows[start : start + ROWS])), values)
+
+
+@cache
+def _insertion(count: int) -> str:
+    """The statement that inserts ``count`` messages."""
+    one = SQL["insert_message"]
+    return one + f", ({', '.join('?' * INSERTED)})" * (count - 1)
 
 
 def next_message_id(db: sqlite3.Connection) -> int:

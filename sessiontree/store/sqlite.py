@@ -12,6 +12,7 @@ afterwards the caller's handle knows what happened. One that has not begun is dr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from collections import deque
@@ -76,12 +77,18 @@ class _Job:
     future: asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
+    settled: bool = False
+    waiter: asyncio.Future[None] | None = None
+    """Of a caller that was cancelled, and stays until the unit has ended."""
 
     def settle(self) -> None:
         """On the event loop: hand over what came out."""
+        self.settled = True
         if self.error is None and self.then is not None:
             self.then(self.result)
-        if self.future.done():  # the loop is being torn down
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+        if self.future.done():  # the caller was cancelled, or the loop is being torn down
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -115,7 +122,7 @@ class Writer:
         if starts:
             self._connection.start(lambda: self._drain(loop))
         try:
-            return await asyncio.shield(job.future)
+            return await job.future
         except asyncio.CancelledError:
             await self._drop_or_wait(job)
             raise
@@ -125,12 +132,12 @@ class Writer:
             if job in self._waiting:
                 self._waiting.remove(job)
                 return
-        while not job.future.done():
-            try:
-                await asyncio.wait([job.future])
-            except asyncio.CancelledError:
-                continue  # cancelled again; the unit still ends first
-        job.future.exception()  # it was seen; the cancellation goes on
+        from anyio import CancelScope  # slow to import, and rarely needed
+
+        while not job.settled:
+            job.waiter = asyncio.get_running_loop().create_future()
+            with contextlib.suppress(asyncio.CancelledError), CancelScope(shield=True):
+                await job.waiter  # cancelled again and again, the unit still ends first
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
