@@ -56,7 +56,7 @@ Piece = str | Styled
 def clean(text: str, *, keep_lines: bool = False) -> str:
     """``text`` without anything that a terminal would obey; with ``keep_lines``, line ends
     and tabs stay."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     if keep_lines:
         return text.replace("\r\n", "\n").translate(_LINES)

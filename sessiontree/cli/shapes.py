@@ -36,12 +36,14 @@ none is renamed or removed.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
-from sessiontree import Conversation, Message, Resume
+from sessiontree import Conversation, Message, Node, Resume
 from sessiontree.core.message import ToolCall, ToolResult
 from sessiontree.core.outline import Row
+
+_NODE = [field.name for field in fields(Node)]
 
 
 def message(saved: Message) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def message(saved: Message) -> dict[str, Any]:
 
 
 def node(row: Row) -> dict[str, Any]:
-    return asdict(row.node) | {
+    return {name: getattr(row.node, name) for name in _NODE} | {
         "level": row.level,
         "index": row.index,
         "count": row.count,

@@ -1,8 +1,9 @@
-"""Commands that carry conversations in and out: import, export, delete."""
+"""Commands that carry conversations in and out: import, export, delete, demo."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,3 +40,15 @@ async def _ask(chat: Conversation) -> None:
     tell(f"conversation {chat.id}, {name_of(chat.info)}: {count} message(s), gone for good")
     if not typer.confirm("Delete it?", err=True):
         raise SessionTreeError(f"conversation {chat.id} was not deleted")
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="By default a new one.")
+    ] = None,
+) -> None:
+    """Show what sessiontree does, on a session of its own: about half a minute."""
+    from sessiontree.cli import demo as story
+
+    story.run(folder)
