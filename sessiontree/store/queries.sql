@@ -158,7 +158,7 @@ WITH RECURSIVE path (id, parent_id, depth) AS (
     FROM path JOIN message m ON m.id = path.parent_id
     WHERE m.conversation_id = :conversation AND m.depth = path.depth - 1
 )
-SELECT id, depth FROM path WHERE depth % :step = :step - 1 OR id = :leaf OR depth = 0
+SELECT id, depth FROM path WHERE depth % :step = :step - 1 OR id = :leaf
 
 -- name: newest_prompt
 -- The newest user message at a boundary on a path: what retry answers again.

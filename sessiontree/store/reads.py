@@ -107,9 +107,7 @@ def path_stations(
     if not found:
         raise MessageNotFound(leaf, conversation_id)
     found.reverse()
-    if found[0][1] != 0:
-        require_whole(conversation_id, leaf, 0, 1)
-    return found[1:] if len(found) > 1 and step > 1 else found
+    return found
 
 
 def require_whole(conversation_id: int, leaf: int, found: int, expected: int) -> None:
