@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sessiontree.cli.screen import out
+from sessiontree.cli.screen import out_lines
 from sessiontree.errors import SessionTreeError
 
 SAMPLE = Path(__file__).with_name("demo_session.jsonl")
@@ -37,8 +37,8 @@ class Demo:
         self.explore()
         self.go_back()
         self.carry_out()
-        out(f"\nAll of it is in {self.folder}; look around:")
-        out(f"  sessiontree tree {CHAT} --store {shlex.quote(self.store)}")
+        out_lines(f"\nAll of it is in {self.folder}; look around:")
+        out_lines(f"  sessiontree tree {CHAT} --store {shlex.quote(self.store)}")
 
     def bring_in(self) -> None:
         say("1. Bring in another program's session: edited prompts, parallel calls, one cut off")
@@ -51,11 +51,11 @@ class Demo:
         agent = self.agent(PROMPT, "--slow-bank")
         assert agent.stdout is not None
         for line in agent.stdout:
-            out(line.rstrip())
+            out_lines(line.rstrip())
             if "refund" in line:
                 agent.send_signal(signal.SIGKILL)
                 break
-        out(f"  (killed with SIGKILL, exit code {agent.wait()})")
+        out_lines(f"  (killed with SIGKILL, exit code {agent.wait()})")
         agent.stdout.close()
 
     def take_up(self) -> None:
@@ -88,14 +88,14 @@ class Demo:
         target = str(self.folder / "T-80005.md")
         self.cli("export", CHAT, "--format", "markdown", "--output", target)
         lines = Path(target).read_text(encoding="utf-8").splitlines()
-        out("\n".join(f"  | {line}" for line in lines[:16]) + "\n  | …")
+        out_lines("\n".join(f"  | {line}" for line in lines[:16]) + "\n  | …")
         self.cli("check")
 
     def cli(self, *arguments: str) -> None:
         """One command, shown as it would be typed."""
-        out(f"\n$ sessiontree {shlex.join(arguments)}")
+        out_lines(f"\n$ sessiontree {shlex.join(arguments)}")
         done = self._cli(*arguments)
-        out(done.stdout.rstrip())
+        out_lines(done.stdout.rstrip())
         if done.returncode:
             raise SessionTreeError(f"the demo stopped: {done.stderr.strip()}")
 
@@ -110,7 +110,7 @@ class Demo:
     def agent(self, prompt: str, *more: str) -> subprocess.Popen[str]:
         """The agent, in a process of its own."""
         topic = CHAT.partition("/")[2]
-        out(f"\n$ python -m sessiontree.cli.demo_agent {topic} {shlex.join([prompt, *more])}")
+        out_lines(f"\n$ python -m sessiontree.cli.demo_agent {topic} {shlex.join([prompt, *more])}")
         module = "sessiontree.cli.demo_agent"
         command = [sys.executable, "-m", module, self.store, topic, prompt, *more]
         return subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
@@ -118,14 +118,14 @@ class Demo:
     def finish(self, agent: subprocess.Popen[str]) -> None:
         """Show what an agent says until it is done."""
         text, _ = agent.communicate()
-        out(text.rstrip())
+        out_lines(text.rstrip())
         if agent.returncode:
             raise SessionTreeError(f"the demo's agent stopped with exit code {agent.returncode}")
 
 
 def say(title: str) -> None:
     """A heading."""
-    out(f"\n{title}\n{'─' * len(title)}")
+    out_lines(f"\n{title}\n{'─' * len(title)}")
 
 
 def run(folder: Path | None = None) -> None:

@@ -125,7 +125,7 @@ async def checkpoint(
 async def _list_checkpoints(chat: Conversation, as_json: bool) -> None:
     found = await chat.checkpoints()
     if as_json:
-        document({"checkpoints": [each._asdict() for each in found]})
+        document([each._asdict() for each in found])
         return
     for each in found:
         show.checkpoint(each)

@@ -18,7 +18,7 @@ from sessiontree.cli.opening import (
     conversation,
     opened,
 )
-from sessiontree.cli.screen import document, long_document, out
+from sessiontree.cli.screen import document, long_document, long_list, out
 from sessiontree.core.outline import outline
 from sessiontree.core.tree import Node
 
@@ -51,7 +51,7 @@ async def ls(
     async with opened(store) as opened_store:
         infos = [info async for info in opened_store.conversations(owner, limit=limit)]
     if as_json:
-        document({"conversations": [info._asdict() for info in infos]})
+        document([info._asdict() for info in infos])
     elif infos:
         show.conversations(infos)
     else:
@@ -72,7 +72,7 @@ async def show_(
         else:
             saved = await chat.message(message)
             if as_json:
-                document({"message": shapes.message(saved)})
+                document(shapes.message(saved))
             else:
                 show.message(saved, full=True)
 
@@ -130,9 +130,8 @@ async def path(
 ) -> None:
     """Print the messages from the first to the head, or to a leaf."""
     async with conversation(name, store) as chat:
-        end = chat.head if leaf is None else leaf
         if as_json:
-            with long_document({"conversation": chat.id, "leaf": end}, "messages") as item:
+            with long_list() as item:
                 async for saved in _messages(chat, leaf, newest):
                     item(shapes.message(saved))
         else:
@@ -157,7 +156,7 @@ async def history(name: ConversationName, as_json: AsJson = False, store: StoreN
     async with conversation(name, store) as chat:
         moves = await chat.history()
     if as_json:
-        document({"moves": [move._asdict() for move in moves]})
+        document([move._asdict() for move in moves])
     elif moves:
         show.moves(moves)
     else:
@@ -181,7 +180,7 @@ async def check(as_json: AsJson = False, store: StoreName = None) -> None:
     async with opened(store) as opened_store:
         found = await opened_store.check()
     if as_json:
-        document({"problems": [problem._asdict() for problem in found]})
+        document([problem._asdict() for problem in found])
     else:
         show.problems(found)
     if found:

@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, TextIO
 
 _STYLES = {
@@ -128,13 +128,9 @@ def document(value: Any) -> None:
 
 
 @contextmanager
-def long_document(
-    facts: Mapping[str, Any], name: str
-) -> Generator[Callable[[Any], None], None, None]:
-    """Print one JSON document whose last member is a list, item by item: call what is
-    yielded with each."""
-    begun = as_json(dict(facts))[:-1] + (", " if facts else "")
-    sys.stdout.write(f"{begun}{json.dumps(name)}: [")
+def long_list(before: str = "", after: str = "") -> Generator[Callable[[Any], None], None, None]:
+    """Print a JSON list item by item: call what is yielded with each."""
+    sys.stdout.write(f"{before}[")
     separator = ""
 
     def item(value: Any) -> None:
@@ -143,7 +139,14 @@ def long_document(
         separator = ",\n "
 
     yield item
-    sys.stdout.write("]}\n")
+    sys.stdout.write(f"]{after}\n")
+
+
+def long_document(
+    facts: Mapping[str, Any], name: str
+) -> AbstractContextManager[Callable[[Any], None]]:
+    """Print a JSON object whose last member, ``name``, is such a list."""
+    return long_list(f"{as_json(dict(facts))[:-1]}, {json.dumps(name)}: ", "}")
 
 
 def as_json(value: Any) -> str:

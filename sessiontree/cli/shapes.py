@@ -3,19 +3,19 @@
 Times are integers, microseconds since 1970 (UTC). Ids are integers. A field may be added;
 none is renamed or removed.
 
-    ls            {"conversations": [conversation, …]}
+    ls            [conversation, …]
     show C        {"conversation": conversation, "checkpoints": [checkpoint, …],
                    "leaves": [leaf, …]}
-    show C M      {"message": message}
+    show C M      message
     tree C        {"conversation": id, "head": id | null, "nodes": [node, …]}
-    path C        {"conversation": id, "leaf": id | null, "messages": [message, …]}
-    checkpoint C  {"checkpoints": [checkpoint, …]}
-    history C     {"moves": [move, …]}
+    path C        [message, …]   oldest first
+    checkpoint C  [checkpoint, …]
+    history C     [move, …]   oldest first
     resume C      {"conversation": id, "head": id | null, "messages": count,
                    "checkpoints": [checkpoint, …], "interrupted": [call, …],
                    "draft": [message, …]}   what was in flight; its messages have the id 0
-    check         {"problems": [problem, …]}
-    import F…     {"imports": [import, …]}
+    check         [problem, …]
+    import F…     [import, …]   one for each file
     what moves the head (branch, edit, append, checkpoint C LABEL, rewind, undo, redo, fork)
                   {"conversation": id, "head": id | null}
 

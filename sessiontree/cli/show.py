@@ -205,4 +205,4 @@ def problems(found: Sequence[Problem]) -> None:
         at = f", message {problem.message_id}" if problem.message_id else ""
         mend = "  (can be mended)" if problem.can_mend else ""
         out(Styled(f"{problem.kind}  ", "label"), f"{where}{at}: {problem.detail}", mend)
-    out("no problem found" if not found else f"{len(found)} problem(s)")
+    out("the store is sound" if not found else f"{len(found)} problem(s)")

@@ -18,7 +18,7 @@ def head(as_json: AsJson) -> int | None:
 
 
 def texts(as_json: AsJson, name: object = 1) -> list[str]:
-    return [message["text"] for message in as_json("path", name)["messages"]]
+    return [message["text"] for message in as_json("path", name)]
 
 
 def test_branch_moves_the_head_and_says_so(run: Run, as_json: AsJson, ids: dict[str, int]):
@@ -87,7 +87,7 @@ def test_edit_without_text_is_refused(
 def test_a_whole_message_is_kept_to_the_byte(run: Run, as_json: AsJson, ids: dict[str, int]):
     text = '{"content" : "b\\u00e4r",  "role":"user", "n": 12345678901234567890123}'
     assert run("append", 1, "--message", text).exit_code == 0
-    assert as_json("show", 1, head(as_json))["message"]["raw"] == text
+    assert as_json("show", 1, head(as_json))["raw"] == text
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"role": "wizard", "content": "x"}', "3"])
@@ -132,7 +132,7 @@ def test_fork_is_a_conversation_of_its_own(run: Run, as_json: AsJson, ids: dict[
 
 def test_checkpoint_sets_lists_and_moves_a_label(run: Run, as_json: AsJson, ids: dict[str, int]):
     assert run("checkpoint", 1, "here", "--note", "all well").exit_code == 0
-    found = {each["label"]: each for each in as_json("checkpoint", 1)["checkpoints"]}
+    found = {each["label"]: each for each in as_json("checkpoint", 1)}
     assert found["here"]["message_id"] == ids["calmer"]
     assert found["here"]["note"] == "all well"
     taken = run("checkpoint", 1, "here", "--at", ids["no"])

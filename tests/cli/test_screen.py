@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessiontree.cli import screen
-from sessiontree.cli.screen import Styled, as_json, clean, cut, long_document, out, row, table
+from sessiontree.cli.screen import (
+    Styled,
+    as_json,
+    clean,
+    cut,
+    long_document,
+    long_list,
+    out,
+    row,
+    table,
+)
 
 OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -94,13 +104,13 @@ def test_a_long_document_is_one_json_document(capsys: pytest.CaptureFixture[str]
         "head": 1,
         "nodes": [{"id": i} for i in range(3)],
     }
-    with long_document({}, "nodes"):
+    with long_list():
         pass
-    assert json.loads(capsys.readouterr().out) == {"nodes": []}
+    assert json.loads(capsys.readouterr().out) == []
 
 
 def test_a_long_document_that_breaks_off_is_not_closed(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(OSError, match="gone"), long_document({}, "nodes") as item:  # noqa: PT012
+    with pytest.raises(OSError, match="gone"), long_list() as item:  # noqa: PT012
         item(1)
         raise OSError("gone")
     with pytest.raises(json.JSONDecodeError):

@@ -24,7 +24,7 @@ def test_delete_wants_a_yes_where_nobody_can_be_asked(
     assert (result.exit_code, result.stdout) == (1, "")
     assert "--yes" in result.stderr
     assert run("delete", 1, "--yes").stdout == "conversation 1 is deleted\n"
-    assert as_json("ls") == {"conversations": []}
+    assert as_json("ls") == []
     assert run("delete", 1, "--yes").exit_code == 1
 
 
@@ -48,4 +48,4 @@ def test_delete_asks_at_a_terminal(
     os.close(ours)
     assert done.returncode == code
     assert "camille/T-80005: 7 message(s), gone for good" in done.stderr
-    assert len(as_json("ls")["conversations"]) == left
+    assert len(as_json("ls")) == left
