@@ -15,6 +15,7 @@ from sessiontree.core import jsontext
 from sessiontree.core.message import Codec, Decoded, NewMessage, calls_of, results_of
 from sessiontree.errors import FormatError
 from sessiontree.formats.glance import estimated_tokens, first_line, preview_of, tokens_of_text
+from sessiontree.formats.shapes import is_object
 
 NAMES = (
     "openai_chat",
@@ -98,14 +99,15 @@ def read(
             created_at=created_at,
         )
     name, (role, parts) = _decode(native, format, default)
+    calls = calls_of(parts)
     said = _inner(native)
     return NewMessage(
         content,
         name,
         role,
-        calls_of(parts),
+        calls,
         results_of(parts),
-        preview=preview_of(parts),
+        preview=preview_of(parts, calls),
         tokens=estimated_tokens(parts),
         usage=usage if usage is not None else _usage(said),
         model=model if model is not None else _model(said),
@@ -129,17 +131,16 @@ def _as_text(message: object) -> tuple[str, Mapping[str, Any]]:
     if isinstance(message, str | bytes | bytearray):
         return jsontext.check(message)
     value = _dumped(message)
-    if not isinstance(value, Mapping):
+    if not is_object(value):
         raise FormatError(
             f"a message is a mapping or JSON text, not a {type(message).__name__}",
             hint='give {"role": "user", "content": "…"}',
         )
-    native = cast("Mapping[str, Any]", value)
     try:
-        return jsontext.dump(native), native
+        return jsontext.dump(value), value
     except FormatError:
-        plain = _with_models_dumped(native)
-        if plain == native:
+        plain = _with_models_dumped(value)
+        if plain == value:
             raise
         return jsontext.dump(plain), plain
 
@@ -157,7 +158,12 @@ def _with_models_dumped(native: Mapping[str, Any]) -> dict[str, Any]:
 def _dumped(value: object) -> object:
     """``value``, or what it says of itself when it is a model of pydantic's kind."""
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_unset=True) if callable(dump) else value
+    if not callable(dump):
+        return value
+    try:
+        return dump(mode="json", exclude_unset=True)
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"a {type(value).__name__} cannot be written down: {error}") from error
 
 
 def _decode(
@@ -188,12 +194,12 @@ def _recognise_from(native: Mapping[str, Any], default: str | None) -> str | Non
 def _inner(native: Mapping[str, Any]) -> Mapping[str, Any]:
     """The message inside a transcript's envelope, or the message itself."""
     inner = native.get("message")
-    return cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else native
+    return inner if is_object(inner) else native
 
 
 def _usage(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
     usage = said.get("usage")
-    return cast("Mapping[str, Any]", usage) if isinstance(usage, Mapping) else None
+    return usage if is_object(usage) else None
 
 
 def _model(said: Mapping[str, Any]) -> str | None:

@@ -86,9 +86,7 @@ class Bedrock:
         if not shapes.is_one_of(native.get("role"), frozenset(ROLES)):
             return False
         return isinstance(content, list | tuple) and any(
-            isinstance(block, Mapping)
-            and "type" not in block
-            and not _KINDS.isdisjoint(cast("Mapping[str, Any]", block))
+            shapes.is_object(block) and "type" not in block and not _KINDS.isdisjoint(block)
             for block in cast("Sequence[object]", content)
         )
 
@@ -201,9 +199,9 @@ def _media_part(media: Mapping[str, Any], kind: str) -> Part | None:
     """A part, when the type and the source have a neutral counterpart."""
     source, name = media.get("source"), media.get("format")
     mime_type = MIME_TYPES[kind].get(name) if isinstance(name, str) else None
-    if mime_type is None or not isinstance(source, Mapping) or len(cast("Native", source)) != 1:
+    if mime_type is None or not shapes.is_object(source) or len(source) != 1:
         return None
-    part = _sourced(cast("Native", source), kind, mime_type)
+    part = _sourced(source, kind, mime_type)
     return part and shapes.ride(part, media, frozenset({"format", "source"}), NAME)
 
 
@@ -211,9 +209,9 @@ def _sourced(source: Mapping[str, Any], kind: str, mime_type: str) -> Part | Non
     data, place = source.get("bytes"), source.get("s3Location")
     if isinstance(data, str):
         return shapes.blob(mime_type, data) | {"modality": kind}
-    if isinstance(place, Mapping):
-        address = cast("Native", place).get("uri")
-        if isinstance(address, str) and len(cast("Native", place)) == 1:
+    if shapes.is_object(place):
+        address = place.get("uri")
+        if isinstance(address, str) and len(place) == 1:
             return shapes.uri(address, kind, mime_type) | {"provider": NAME}
     if kind == "document" and isinstance(source.get("text"), str):
         return shapes.text_part(source["text"]) | {"mime_type": mime_type, "modality": kind}

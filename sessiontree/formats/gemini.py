@@ -78,7 +78,7 @@ class Gemini:
             return "parts" in native
         parts = native.get("parts")
         return isinstance(parts, list | tuple) and any(
-            isinstance(part, Mapping) and "type" not in part
+            shapes.is_object(part) and "type" not in part
             for part in cast("Sequence[object]", parts)
         )
 

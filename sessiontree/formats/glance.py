@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from sessiontree.core.message import Part, calls_of
+from sessiontree.core.message import Part, ToolCall
 from sessiontree.core.tokens import estimate
 from sessiontree.formats import shapes
 
@@ -15,40 +15,41 @@ DATA_CHARS = 1000
 """A string of this length without a space is data (an image, a signature), not text."""
 
 _LINE = re.compile(rf"\S[^\r\n]{{0,{PREVIEW_CHARS}}}")
-_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Controls would break a list, and neither NUL nor a lone surrogate is text to a database."""
 
 tokens_of_text = estimate
 
 
 def first_line(text: str) -> str:
-    """The first line that is not empty, at most 120 characters, "…" where it was cut."""
-    found = _LINE.search(text)
-    if found is None:
-        return ""
-    line = found[0]
-    if not line.isprintable():
-        line = _UNSHOWABLE.sub(" ", line)
-    if len(line) > PREVIEW_CHARS:
-        return line[: PREVIEW_CHARS - 1] + "…"
-    return line.rstrip()
+    """The first line that shows something, at most 120 characters, "…" where it was cut."""
+    for found in _LINE.finditer(text):
+        line = found[0] if found[0].isprintable() else _UNSHOWABLE.sub(" ", found[0]).strip()
+        if line:
+            return _cut(line.rstrip())
+    return ""
 
 
-def preview_of(parts: Sequence[Part]) -> str:
+def _cut(line: str) -> str:
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+
+
+def preview_of(parts: Sequence[Part], calls: Sequence[ToolCall] = ()) -> str:
     """The first line of its text; without text, what it calls, answers or shows."""
     for part in parts:
         if part.get("type") == "text" and isinstance(part.get("content"), str):
             line = first_line(part["content"])
             if line:
                 return line
-    names = ", ".join(call.name for call in calls_of(parts))
-    if names:
-        return first_line(names)
+    if calls:
+        return first_line(", ".join(call.name for call in calls))
     return next((line for part in parts if (line := _described(part))), "")
 
 
 def _described(part: Part) -> str:
     kind = part.get("type")
+    if kind in ("text", "message"):
+        return ""
     if kind == "tool_call_response":
         return first_line(f"→ {_line_of_response(part.get('response'))}")
     if kind == "reasoning":

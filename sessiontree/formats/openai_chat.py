@@ -195,7 +195,7 @@ def _refusal(native: Native) -> list[Part]:
 
 def _audio(native: Native) -> list[Part]:
     audio = native.get("audio")
-    if not isinstance(audio, Mapping):
+    if not shapes.is_object(audio):
         return []
     return [{"type": _AUDIO, "audio": audio, "provider": NAME}]
 

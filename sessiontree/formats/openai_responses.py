@@ -231,7 +231,7 @@ def _client_call(item: Native, kind: str) -> Part:
 
 def _client_output(item: Native) -> Part:
     output = item.get("output")
-    address = cast("Native", output).get("image_url") if isinstance(output, Mapping) else None
+    address = output.get("image_url") if shapes.is_object(output) else None
     return {
         "type": "tool_call_response",
         "id": item["call_id"],

@@ -49,7 +49,7 @@ class OTel:
     def recognises(self, native: Native) -> bool:
         parts = native.get("parts")
         return isinstance(parts, list | tuple) and any(
-            isinstance(part, Mapping) and "type" in part for part in cast("Sequence[object]", parts)
+            shapes.is_object(part) and "type" in part for part in cast("Sequence[object]", parts)
         )
 
     def decode(self, native: Native) -> Decoded:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeGuard, cast
 
 from sessiontree.core.message import Part, Role
 from sessiontree.errors import FormatError
@@ -108,8 +108,8 @@ def text_in(block: Mapping[str, Any], key: str, fmt: str, where: str) -> str:
 def object_in(block: Mapping[str, Any], key: str, fmt: str, where: str) -> Mapping[str, Any]:
     """The object at ``key``; FormatError tells what is there instead."""
     value = block.get(key)
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value)
+    if is_object(value):
+        return value
     found = f"is {kind_of(value)}, not an object" if key in block else "is missing"
     raise wrong(fmt, f"{where}.{key} {found}")
 
@@ -120,9 +120,14 @@ def blocks_in(value: object, fmt: str, where: str) -> Sequence[Mapping[str, Any]
         raise wrong(fmt, f"{where} is {kind_of(value)}, not a list")
     blocks = cast("Sequence[Mapping[str, Any]]", value)
     for i, block in enumerate(blocks):
-        if not isinstance(block, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_object(block):
             raise wrong(fmt, f"{where}[{i}] is {kind_of(block)}, not an object")
     return blocks
+
+
+def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """True for a JSON object. Asking for ``dict`` first is ten times as fast."""
+    return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101
 
 
 def one_of_in(block: Mapping[str, Any], kinds: frozenset[str], fmt: str, where: str) -> str:
@@ -143,8 +148,7 @@ def kind_in(block: Mapping[str, Any], fmt: str, where: str) -> str:
 def has_block(value: object, kinds: frozenset[str]) -> bool:
     """True when ``value`` is a list that holds a block of one of these kinds."""
     return isinstance(value, list | tuple) and any(
-        isinstance(block, Mapping)
-        and is_one_of(cast("Mapping[str, Any]", block).get("type"), kinds)
+        is_object(block) and is_one_of(block.get("type"), kinds)
         for block in cast("Sequence[object]", value)
     )
 
@@ -235,7 +239,7 @@ def is_bound_elsewhere(part: Part, fmt: str) -> bool:
 def parsed_arguments(text: str) -> Any:
     """The object in ``text``; ``text`` itself when it is no JSON object."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError):
         return text
     return cast("Any", value) if isinstance(value, dict) else text
@@ -250,6 +254,10 @@ def _finite(text: str) -> float:
     if value in (float("inf"), float("-inf")):
         raise ValueError(text)
     return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def arguments_text(arguments: object) -> str:
@@ -267,7 +275,8 @@ def arguments_object(arguments: object) -> dict[str, Any]:
 
 
 def to_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Compact JSON text of what came from JSON."""
+    return _ENCODER.encode(value)
 
 
 def with_ids(parts: Sequence[Part]) -> list[Part]:
