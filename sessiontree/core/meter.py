@@ -1,0 +1,151 @@
+"""What entries cost in tokens: estimated, then set right by what the provider reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, cast
+
+from sessiontree.core import images, tokens
+from sessiontree.core.marks import Item
+from sessiontree.core.rules.images import inside_of
+from sessiontree.core.rules.model import Entry, Shape
+from sessiontree.core.tokens import Reported
+from sessiontree.core.turns import Turn
+
+PER_MESSAGE = 4
+"""Tokens around each message. Sources differ between 3 and 6."""
+
+Count = Callable[[Item], int]
+"""A caller's own count of a message, in tokens."""
+
+
+class Meter:
+    """Counts entries for one target and model.
+
+    ``count`` is the caller's own count of a stored message; without it, text is counted by
+    a tokenizer or by characters (``tokens.counter``) and images by their formula.
+    """
+
+    def __init__(
+        self, shape: Shape, model: str | None, count: Count | None, exact: bool | None
+    ) -> None:
+        self.shape = shape
+        self.model = model
+        self.count = count
+        self.family = tokens.family_of(model, shape.name)
+        self.text = tokens.counter(self.family, exact=exact)
+
+    def entry(self, entry: Entry) -> int:
+        """Tokens of an entry, counted once."""
+        if entry.tokens < 0:
+            entry.tokens = PER_MESSAGE + self._blocks(entry)
+        return entry.tokens
+
+    def _blocks(self, entry: Entry) -> int:
+        texts, text = self.shape.texts, self.text
+        total = 0
+        for block in entry.blocks:
+            for said in texts(block):
+                total += text(said)
+        for _, _, picture in inside_of(entry, self.shape):
+            total += images.tokens_of(picture, self.family, self.model)
+        return total
+
+    def entries(self, entries: list[Entry]) -> int:
+        return sum(map(self.entry, entries))
+
+    def turn(self, turn: Turn, entries: list[Entry]) -> int:
+        """Tokens of a turn's entries; a caller's count holds for what is sent as stored."""
+        if self.count is not None:
+            counted: set[int] = set()
+            counts = {item.id: self.count(item) for item in turn.items}
+            for entry in entries:
+                if entry.native is not None or entry.is_carried:
+                    new = [i for i in entry.sources if i not in counted]
+                    counted.update(new)
+                    entry.tokens = sum(counts[i] for i in new)
+        return self.entries(entries)
+
+    def system(self, item: Item | None, system: Any) -> int:
+        """Tokens of the system prompt as it is sent."""
+        if item is None:
+            return 0
+        if self.count is not None:
+            return self.count(item)
+        return PER_MESSAGE + self.text(_text(system))
+
+
+def _text(system: Any) -> str:
+    """The text of a system prompt, in whatever shape."""
+    if isinstance(system, str):
+        return system
+    if isinstance(system, list):
+        return "\n".join(map(_text, cast("list[Any]", system)))
+    if not isinstance(system, dict):
+        return ""
+    body = cast("dict[str, Any]", system)
+    return _text(body.get("content") or body.get("parts") or body.get("text"))
+
+
+# --- By the provider's own report -------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Reports:
+    """What the provider said that requests on this path cost.
+
+    Two reports in a row tell the exact size of the messages between them, so long as
+    nothing before them changed. Their sum against the estimates is the ``factor`` by which
+    the estimates are off; the newest report is the ``anchor`` of a window that is whole.
+    """
+
+    family: str
+    anchor: tuple[int, Reported] | None = None
+    """The id of the newest message with a report, and the report."""
+    _later: int | None = None
+    _since: int = 0
+    _told: int = 0
+    _guessed: int = 0
+    _stale: bool = False
+
+    ENOUGH = 500
+    """Tokens between reports that a factor needs to mean anything."""
+    MOST = 2.5
+    """A larger difference comes from something else: another prompt, another model."""
+
+    @property
+    def factor(self) -> float:
+        return self._told / self._guessed if self._guessed >= self.ENOUGH else 1.0
+
+    def add(self, item: Item, is_stale: bool, guess: int) -> None:
+        """Take note of a message, newest first; ``guess`` is its estimate."""
+        self._since += guess
+        if is_stale != self._stale:
+            self._stale, self._later = is_stale, None
+        said = self._report_of(item)
+        if said is None:
+            return
+        if self.anchor is None and not is_stale:
+            self.anchor = (item.id, said)
+        if self._later is not None:
+            self._compare(self._later - said.input)
+        self._later, self._since = said.input, 0
+
+    def _compare(self, told: int) -> None:
+        if self._since and 1 / self.MOST <= told / self._since <= self.MOST:
+            self._told += told
+            self._guessed += self._since
+
+    def _report_of(self, item: Item) -> Reported | None:
+        if item.role != "assistant":
+            return None
+        usage = item.usage
+        if not usage or tokens.family_of(item.model, item.format).name != self.family:
+            return None
+        return tokens.reported(usage)
+
+
+def scaled(count: int, factor: float) -> int:
+    return count if factor == 1.0 else ceil(count * factor)

@@ -1,0 +1,410 @@
+"""Planning a window: the newest turns of a path that fit, made valid for the target.
+
+``plan`` is the whole of it for a path at hand. For one that is read from a store, feed a
+``Planner`` one message at a time, newest first, until it wants no more; it reads no
+further back than the window reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sessiontree.core import marks, render, rules
+from sessiontree.core.marks import Item
+from sessiontree.core.message import Codecs
+from sessiontree.core.meter import Count, Meter, Reports, scaled
+from sessiontree.core.rules import Entry, Facts, Request, Shape, Step, limits
+from sessiontree.core.rules import images as pictures
+from sessiontree.core.rules.pairs import match
+from sessiontree.core.rules.thinking import binds_thinking
+from sessiontree.core.turns import Reader, Turn
+from sessiontree.core.window import Budget, Dropped, Window
+from sessiontree.errors import BudgetTooSmall, WindowError
+
+Thinking = Literal["auto", "keep", "drop"]
+
+SUMMARY = "(Summary of the conversation before this point.)\n\n"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A turn that is sent, and what it costs."""
+
+    turn: Turn
+    entries: list[Entry]
+    tokens: int
+
+
+class Planner:
+    """Plans a window from messages that are fed newest first.
+
+    target      a provider: anthropic, openai_chat, openai_responses, gemini, bedrock
+    codecs      finds the codec of a format by its name
+    budget      tokens, or a Budget; None for no limit
+    system      the system prompt in force
+    pinned      ids that are always sent, in their place, each with the whole of its step
+    thinking    auto: left out where a model would refuse it, because what comes before it
+                was edited; keep: never; drop: always
+    model       its name, for counting and for rules that hold for some models only; by
+                default that of the newest answer in the target's format
+    count       the caller's own count of a message
+    exact       whether to count by tokenizer; see ``tokens.counter``
+    tools       whether the request offers tools; False where a provider refuses a history of
+                calls without (rule B5)
+
+    WindowError: an unknown target, a budget that is none.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        codecs: Codecs,
+        *,
+        budget: Budget | int | None = None,
+        system: Item | None = None,
+        pinned: Collection[int] = (),
+        thinking: Thinking = "auto",
+        model: str | None = None,
+        count: Count | None = None,
+        exact: bool | None = None,
+        tools: bool | None = None,
+    ) -> None:
+        if thinking not in ("auto", "keep", "drop"):
+            raise WindowError(f"thinking is {thinking!r}", hint="one of auto, keep, drop")
+        self.shape: Shape = rules.shape_of(target)
+        self.codecs = codecs
+        self.budget = Budget.of(budget)
+        self.system_item = system
+        self.system = None if system is None else render.system_of(system, target)
+        self.thinking = thinking
+        self.model = model
+        self._count, self._exact, self._tools = count, exact, tools
+        self._meter: Meter | None = None
+        self._reports: Reports | None = None
+        self._system_tokens = 0
+        self._reader = Reader()
+        self._kept: list[_Kept] = []
+        self._pins: list[_Kept] = []
+        self._missing = set(pinned)
+        self._pinned = frozenset(pinned)
+        self._planned = 0
+        self._is_full = False
+        self._passed: int | None = None
+        """The newest message that is left out because the budget is full."""
+        self._held: Turn | None = None
+        """The newest turn, while it is not known which model answers."""
+
+    # --- Reading ------------------------------------------------------------------------
+
+    def feed(self, item: Item) -> bool:
+        """Take the next older message. False when no more are wanted."""
+        if self.model is None and self._meter is None and item.format == self.shape.name:
+            self.model = item.model
+        for turn in self._reader.feed(item):
+            self._take(turn)
+        if not self._is_full and self._is_hopeless():
+            self._release()
+            self._fill(self._reader.items[0].id)
+        return not (self._reader.is_cut or self._is_full) or bool(self._missing)
+
+    def _is_hopeless(self) -> bool:
+        """True when the turn being read is too large by far to be sent: it need not be read
+        to its end. (Estimates of the store and of the window may differ by a factor.)"""
+        limit = self.budget.tokens
+        if limit is None or not (self._kept or self._held):
+            return False
+        return self._reader.weight > 4 * (limit - self._planned) + 4000
+
+    def _fill(self, passed: int) -> None:
+        self._is_full = True
+        self._passed = self._passed or passed
+
+    def _take(self, turn: Turn) -> None:
+        """The newest turn is held until the one before it told which model answers."""
+        if self._meter is None and self._held is None and self.model is None:
+            self._held = turn
+            return
+        self._release()
+        self._keep(turn)
+
+    def _release(self) -> None:
+        if self._meter is None:
+            self._begin()
+        held, self._held = self._held, None
+        if held is not None:
+            self._keep(held)
+
+    def _begin(self) -> None:
+        self._meter = Meter(self.shape, self.model, self._count, self._exact)
+        self._reports = Reports(self._meter.family.name)
+        self._system_tokens = self._meter.system(self.system_item, self.system)
+        self._planned = self._system_tokens
+
+    def _keep(self, turn: Turn) -> None:
+        """Take the turn if it still fits, else what is pinned of it."""
+        if self._is_full:
+            self._pin_from(turn)
+            return
+        assert self._meter is not None
+        entries = render.entries_of(turn, self.shape, self.codecs)
+        cost = self._meter.turn(turn, entries)
+        if self._kept and not self._fits(cost):
+            self._fill(turn.ids[-1])
+            self._pin_from(turn)
+            return
+        self._kept.append(_Kept(turn, entries, cost))
+        self._planned += cost
+        self._missing.difference_update(turn.ids)
+        self._note_reports(turn, entries)
+
+    def _fits(self, cost: int) -> bool:
+        limit = self.budget.tokens
+        return limit is None or scaled(self._planned + cost, self._factor) <= limit
+
+    @property
+    def _factor(self) -> float:
+        return self._reports.factor if self._reports is not None and not self._count else 1.0
+
+    def _note_reports(self, turn: Turn, entries: list[Entry]) -> None:
+        assert self._reports is not None
+        guesses: dict[int, int] = {}
+        for entry in entries:
+            if entry.sources:
+                guesses[entry.sources[0]] = guesses.get(entry.sources[0], 0) + entry.tokens
+        for item, edits in zip(reversed(turn.items), reversed(turn.edits), strict=True):
+            self._reports.add(item, edits.is_stale, guesses.get(item.id, 0))
+
+    def _pin_from(self, turn: Turn) -> None:
+        """Keep the pinned messages of a turn that is not sent."""
+        if self._pinned.isdisjoint(turn.ids):
+            return
+        self._missing.difference_update(turn.ids)
+        kept = _pinned_of(turn, self._pinned)
+        entries = render.entries_of(kept, self.shape, self.codecs)
+        assert self._meter is not None
+        cost = self._meter.turn(kept, entries)
+        self._pins.append(_Kept(kept, entries, cost))
+
+    # --- Planning -----------------------------------------------------------------------
+
+    def finish(self) -> Window:
+        """The window. BudgetTooSmall when system, pinned messages and newest turn do not
+        fit, with by how much."""
+        for turn in self._reader.end():
+            self._take(turn)
+        self._release()
+        self._pins.sort(key=lambda kept: kept.turn.items[0].depth)
+        while True:
+            request = self._assembled()
+            total = self._total(request)
+            over = self._over(request, total)
+            if over is None:
+                return self._window(request, total)
+            self._let_go(*over)
+
+    def _assembled(self) -> Request:
+        """The request of what is kept now, mended."""
+        kept = [*self._pins, *self._kept[::-1]]
+        front = sum(len(k.entries) for k in self._pins)
+        entries = [entry for k in kept for entry in k.entries]
+        summary = self._summary()
+        if summary is not None:
+            entries.insert(front, summary)
+        if self._is_full:  # where it begins may change from turn to turn
+            entries = [entry.as_stale() for entry in entries]
+        binds = self.thinking == "auto" and binds_thinking(self.model)
+        facts = Facts(self.system, self.model, None, self._tools, binds)
+        request = Request(self.shape, entries, facts)
+        if summary is not None:
+            request.note("summary", "a summary stands for what came before", summary)
+        if self.budget.images is not None:
+            pictures.keep_newest(request, self.budget.images)
+        if self.budget.bytes is not None:
+            limits.fit_bytes(request, self.budget.bytes)
+        if self.thinking == "drop":
+            rules.drop_thinking(request)
+        rules.mend(request)
+        return request
+
+    def _summary(self) -> Entry | None:
+        mark = self._reader.summary
+        if mark is None or not self._reader.is_cut:
+            return None
+        text = self.shape.text(SUMMARY + mark.text, "user")
+        entry = self.shape.message("user", [text])
+        entry.sources = (mark.at,)
+        entry.position = self._kept[-1].turn.items[0].depth if self._kept else 0
+        return entry
+
+    def _total(self, request: Request) -> int:
+        assert self._meter is not None
+        counted = self._system_tokens + self._meter.entries(request.entries)
+        return scaled(counted, self._factor) + self._beside(request)
+
+    def _beside(self, request: Request) -> int:
+        """What the newest report counts more (or less) than we do for the same messages:
+        definitions of tools, and what our estimate is off by. Only a whole path can tell."""
+        reports = self._reports
+        if reports is None or reports.anchor is None or self._count or not self._is_whole:
+            return 0
+        at, report = reports.anchor
+        assert self._meter is not None
+        order = [i for k in reversed(self._kept) for i in k.turn.ids]
+        known = set(order[: order.index(at) + 1])
+        ours = [e for e in request.entries if not known.isdisjoint(e.sources)]
+        guess = scaled(self._system_tokens + self._meter.entries(ours), self._factor)
+        told = report.input + report.output
+        return told - guess if told * 2 >= guess else 0
+
+    @property
+    def _is_whole(self) -> bool:
+        return not (self._is_full or self._reader.is_cut)
+
+    def _over(self, request: Request, total: int) -> tuple[int, int, str] | None:
+        """(needed, budget, unit) of what the request exceeds; None when it fits."""
+        budget = self.budget
+        if budget.tokens is not None and total > budget.tokens:
+            return total, budget.tokens, "tokens"
+        if budget.bytes is not None:
+            size = limits.bytes_of(request.entries, self.shape)
+            if size > budget.bytes:
+                return size, budget.bytes, "bytes"
+        return None
+
+    def _let_go(self, needed: int, budget: int, unit: str) -> None:
+        """Leave out the oldest turns, as many as are over; BudgetTooSmall when the newest
+        is the last."""
+        if len(self._kept) <= 1:
+            raise BudgetTooSmall(needed, budget, unit=unit)
+        excess = needed - budget
+        while excess > 0 and len(self._kept) > 1:
+            gone = self._kept.pop()
+            if unit == "tokens":
+                excess -= max(1, scaled(gone.tokens, self._factor))
+            else:
+                excess -= max(1, limits.bytes_of(gone.entries, self.shape))
+            self._is_full, self._passed = True, gone.turn.ids[-1]
+            self._pin_from(gone.turn)
+        self._pins.sort(key=lambda kept: kept.turn.items[0].depth)
+
+    # --- The result -----------------------------------------------------------------------
+
+    def _window(self, request: Request, total: int) -> Window:
+        ready, why = self._readiness()
+        dropped = self._dropped()
+        entries = request.entries
+        messages = [
+            entry.native if entry.native is not None else self.shape.close(entry)
+            for entry in entries
+        ]
+        sources = {i for entry in entries for i in entry.sources}
+        ordered = [i for k in [*self._pins, *self._kept[::-1]] for i in k.turn.ids]
+        return Window(
+            target=self.shape.name,
+            messages=messages,
+            system=self.system,
+            ids=tuple(i for i in ordered if i in sources),
+            dropped=dropped,
+            tokens=total,
+            steps=[*self._mark_steps(dropped), *request.steps],
+            complete=self._is_whole,
+            ready=ready,
+            why=why,
+            budget=self.budget,
+        )
+
+    def _readiness(self) -> tuple[bool, str]:
+        newest = self._reader.newest
+        if newest is None:
+            return False, "the path has no message to answer"
+        if newest.role == "assistant" and not newest.open_calls:
+            return False, "the path ends with the assistant's answer: nothing waits for one"
+        waiting = self._waiting()
+        if waiting:
+            names = ", ".join(waiting)
+            return False, f"calls wait for their results ({names}); placeholders stand for them"
+        if newest.role == "assistant":
+            return False, "the path ends with the assistant's message"
+        return True, ""
+
+    def _waiting(self) -> list[str]:
+        """Calls of the path's last step that have no result yet."""
+        entries = self._kept[0].entries if self._kept else []
+        last = next((i for i in range(len(entries) - 1, -1, -1) if entries[i].calls), None)
+        if last is None or any("result" not in entry.kinds for entry in entries[last + 1 :]):
+            return []
+        answers = match(entries).answers
+        return [call.name or call.id for call in entries[last].calls if call not in answers]
+
+    def _dropped(self) -> Dropped:
+        if self._is_whole or not self._kept:
+            return Dropped()
+        first = self._kept[-1].turn.items[0]
+        pinned = sum(len(k.turn.items) for k in self._pins)
+        system = self.system_item is not None and self.system_item.depth < first.depth
+        count = first.depth - pinned - system
+        by_mark = not self._is_full
+        why = "a cut or a summary on the path" if by_mark else "the budget"
+        return Dropped(max(0, count), self._passed, why)
+
+    def _mark_steps(self, dropped: Dropped) -> list[Step]:
+        steps: list[Step] = []
+        if dropped.count:
+            what = f"{dropped.count} message(s) before the first were left out: {dropped.why}"
+            steps.append(Step("cut", what, data={"count": dropped.count}))
+        if self._pins:
+            ids = tuple(i for k in self._pins for i in k.turn.ids)
+            steps.append(Step("pinned", f"{len(ids)} pinned message(s) were kept in place", ids))
+        return steps + self._edit_steps()
+
+    def _edit_steps(self) -> list[Step]:
+        """What marks put words in the place of."""
+        elided: set[int] = set()
+        bare = False
+        for kept in self._kept:
+            bare = bare or any(edits.drops_images for edits in kept.turn.edits)
+            for entry in kept.entries:
+                if entry.native is None and marks.has_elided(entry, self.shape):
+                    elided.update(entry.sources)
+        steps: list[Step] = []
+        if elided:
+            what = f"results in {len(elided)} message(s) were elided, as a mark says"
+            steps.append(Step("elide", what, tuple(sorted(elided))))
+        if bare:
+            steps.append(Step("images", "old images were named in words, as a mark says"))
+        return steps
+
+
+def plan(path: Iterable[Item], target: str, codecs: Codecs, **options: Any) -> Window:
+    """The window of a path that is at hand, newest message first. See ``Planner``."""
+    planner = Planner(target, codecs, **options)
+    for item in path:
+        if not planner.feed(item):
+            break
+    return planner.finish()
+
+
+def _pinned_of(turn: Turn, pinned: frozenset[int]) -> Turn:
+    """The pinned messages of a turn, each with the calls and results that it is tied to."""
+    kept = {i for i, item in enumerate(turn.items) if item.id in pinned}
+    for step in steps_of(turn.items):
+        if not kept.isdisjoint(step):
+            kept |= step
+    order = sorted(kept)
+    return Turn([turn.items[i] for i in order], [turn.edits[i] for i in order])
+
+
+def steps_of(items: list[Item]) -> list[set[int]]:
+    """Indexes of the messages that make one step: calls, and what comes until all of them
+    are answered."""
+    found: list[set[int]] = []
+    open_calls = 0
+    for at, item in enumerate(items):
+        if open_calls and found:
+            found[-1].add(at)
+        elif item.open_calls:
+            found.append({at})
+        open_calls = item.open_calls
+    return found

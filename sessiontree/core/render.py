@@ -1,0 +1,161 @@
+"""Messages of a path in the target's own shape.
+
+A message that is stored in the target's format is sent as it is stored. One of another
+format goes through the codecs: what is bound to its provider (signatures, encrypted
+reasoning) is left out by them, calls without an id get one from their place on the path,
+and results learn their call's id and name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from sessiontree.core import marks, pairing
+from sessiontree.core.marks import Edits, Item
+from sessiontree.core.message import Codecs, Part, ToolCall, ToolResult, text_of
+from sessiontree.core.pairing import OpenCall
+from sessiontree.core.rules import pairs
+from sessiontree.core.rules.model import Entry, Shape
+from sessiontree.core.turns import Turn
+
+
+def entries_of(turn: Turn, shape: Shape, codecs: Codecs) -> list[Entry]:
+    """The entries of a turn, as the marks on the path leave them."""
+    parts = _linked(turn.items) if _is_foreign(turn.items, shape) else {}
+    entries: list[Entry] = []
+    for item, edits in zip(turn.items, turn.edits, strict=True):
+        if item.format == shape.name:
+            entries.append(_opened(shape, cast("dict[str, Any]", item.native), item, edits))
+        else:
+            entries += _carried(shape, codecs, item, parts[item.id], edits)
+    entries = _edited(entries, turn, shape)
+    return _joined(entries, shape) if parts else entries
+
+
+def _is_foreign(items: Sequence[Item], shape: Shape) -> bool:
+    return any(item.format != shape.name for item in items)
+
+
+def _opened(shape: Shape, native: dict[str, Any], item: Item, edits: Edits) -> Entry:
+    entry = shape.open(native)
+    entry.sources = (item.id,)
+    entry.position = item.depth
+    entry.is_stale = edits.is_stale
+    return entry
+
+
+def _carried(
+    shape: Shape, codecs: Codecs, item: Item, parts: list[Part], edits: Edits
+) -> list[Entry]:
+    entries = [
+        _opened(shape, native, item, edits)
+        for native in codecs(shape.name).encode(item.role, parts)
+    ]
+    for entry in entries:
+        entry.is_carried = True
+    return entries
+
+
+def _linked(items: Sequence[Item]) -> dict[int, list[Part]]:
+    """The parts of each message, calls with ids, and results with their call's id and name."""
+    waiting: list[OpenCall] = []
+    ids: dict[int, str] = {}
+    found: dict[int, list[Part]] = {}
+    for at, item in enumerate(items):
+        parts: list[Part] = []
+        for nth, part in enumerate(item.parts):
+            kind = part.get("type")
+            if kind == "tool_call":
+                part = _call(part, at, item.depth, nth, waiting, ids)
+            elif kind == "tool_call_response":
+                part = _answer(part, waiting, ids)
+            parts.append(part)
+        found[item.id] = parts
+    return found
+
+
+def _call(
+    part: Part, at: int, depth: int, nth: int, waiting: list[OpenCall], ids: dict[int, str]
+) -> Part:
+    given = isinstance(part.get("id"), str) and part["id"] != ""
+    call_id: str = part["id"] if given else f"call_{depth}_{nth}"
+    call = ToolCall(call_id, str(part.get("name", "")), None, given)
+    waiting.append(OpenCall(at, call))
+    ids[id(call)] = call_id
+    return part if given else part | {"id": call_id}
+
+
+def _answer(part: Part, waiting: list[OpenCall], ids: dict[int, str]) -> Part:
+    given = isinstance(part.get("id"), str) and part["id"] != ""
+    name = part.get("name")
+    result = ToolResult(
+        part["id"] if given else "", None, name if isinstance(name, str) else None, given=given
+    )
+    opened = pairing.take(waiting, result)
+    if opened is None:
+        return part
+    named = {} if isinstance(name, str) and name else {"name": opened.call.name}
+    return part | {"id": ids[id(opened.call)]} | named
+
+
+# --- What was one answer, stored apart ------------------------------------------------------
+
+
+def _joined(entries: list[Entry], shape: Shape) -> list[Entry]:
+    """Carried messages that belong together as one, where a message has a list of blocks."""
+    if shape.name == "openai_responses":
+        return entries
+    joined: list[Entry] = []
+    for entry in entries:
+        before = joined[-1] if joined else None
+        if before is not None and _belong_together(before, entry, shape):
+            joined[-1] = pairs.join(before, entry)
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _belong_together(before: Entry, entry: Entry, shape: Shape) -> bool:
+    if not (before.is_carried and entry.is_carried) or before.sender != entry.sender:
+        return False
+    if entry.sender == "assistant":
+        is_calls = entry.kinds == frozenset({"call"})
+        return is_calls or before.kinds == frozenset({"thinking"})
+    results = frozenset({"result"})
+    return shape.name != "openai_chat" and before.kinds == results == entry.kinds
+
+
+def _edited(entries: list[Entry], turn: Turn, shape: Shape) -> list[Entry]:
+    """The entries as the marks leave them."""
+    if all(edits.is_none for edits in turn.edits):
+        return entries
+    edits_of = {item.id: edits for item, edits in zip(turn.items, turn.edits, strict=True)}
+    answers = pairs.match(entries).answers
+    names = {result: call.name or result.name for call, (result, _) in answers.items()}
+    return [
+        entry
+        if (edits := edits_of[entry.sources[0]]).is_none
+        else marks.apply(entry, edits, shape, names)
+        for entry in entries
+    ]
+
+
+# --- The system prompt ------------------------------------------------------------------------
+
+
+def system_of(item: Item, target: str) -> Any:
+    """The system prompt as the target's request has it.
+
+    anthropic: a string or a list of blocks; bedrock: a list of blocks; openai_chat: a
+    message; openai_responses: a string; gemini: a content.
+    """
+    native, text = item.native, text_of(item.parts)
+    own = item.format == target
+    if target == "openai_chat":
+        return dict(native) if own else {"role": "system", "content": text}
+    if target == "gemini":
+        return {"parts": native["parts"] if own else [{"text": text}]}
+    if target == "bedrock":
+        return native["content"] if own else [{"text": text}]
+    return native["content"] if own and target == "anthropic" else text

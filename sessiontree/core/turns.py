@@ -1,0 +1,104 @@
+"""Reading a path from its newest message back, turn by turn.
+
+A turn begins with a user message before which no call is unanswered. A path is cut only
+there, so that no call is parted from its result. The reader is fed one message at a time
+and tells when it wants no more, so that whoever reads the rows reads no more than needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sessiontree.core import marks
+from sessiontree.core.marks import NO_EDITS, Edits, Item, Mark
+
+
+@dataclass(slots=True)
+class Turn:
+    """One turn, oldest message first, each with the marks that reach it."""
+
+    items: list[Item]
+    edits: list[Edits]
+
+    @property
+    def ids(self) -> list[int]:
+        return [item.id for item in self.items]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Groups messages, fed newest first, into turns."""
+
+    items: list[Item] = field(default_factory=list[Item])
+    edits: list[Edits] = field(default_factory=list[Edits])
+    """Of the turn that is being read, newest first."""
+    weight: int = 0
+    """Tokens of that turn as they were estimated when it was saved, elided results apart."""
+    newest: Item | None = None
+    """The newest message that is no mark and no system prompt."""
+    summary: Mark | None = None
+    is_cut: bool = False
+    """True once the message was met that a cut or a summary makes the first one."""
+    in_force: Edits = NO_EDITS
+    waiting: list[Mark] = field(default_factory=list[Mark])
+    """Marks whose ``ref_id`` was not met yet."""
+    met: list[Mark] = field(default_factory=list[Mark])
+
+    def feed(self, item: Item) -> list[Turn]:
+        """The turns that are complete now that ``item`` is known to come before them."""
+        if self.is_cut:
+            return []
+        done = self._close() if self._begins_turn(before=item) else []
+        if item.role == "mark":
+            self._meet_mark(item)
+        elif item.role == "system":
+            self.in_force = Edits(self.in_force.elisions, self.in_force.drops_images, True)
+        else:
+            self._add(item)
+        return done + self.end() if self.is_cut else done
+
+    def end(self) -> list[Turn]:
+        """The turn that was being read, when nothing comes before it."""
+        return self._close() if self.items else []
+
+    def _begins_turn(self, before: Item) -> bool:
+        return bool(self.items) and self.items[-1].role == "user" and before.open_calls == 0
+
+    def _close(self) -> list[Turn]:
+        turn = Turn(self.items[::-1], self.edits[::-1])
+        self.items, self.edits, self.weight = [], [], 0
+        return [turn]
+
+    def _add(self, item: Item) -> None:
+        self.newest = self.newest or item
+        reached = [mark for mark in self.waiting if mark.ref_id == item.id]
+        for mark in reached:
+            self.waiting.remove(mark)
+            self._enforce(mark)
+        self.items.append(item)
+        self.edits.append(self.in_force)
+        if not (item.role == "tool" and self.in_force.elisions):
+            self.weight += item.tokens
+
+    def _meet_mark(self, item: Item) -> None:
+        mark = marks.read(item)
+        if mark is None:
+            return
+        self.met.append(mark)
+        if mark.kind == "summary" and mark.text and self.summary is None:
+            self.summary = mark
+        force = self.in_force
+        self.in_force = Edits(force.elisions, force.drops_images, is_stale=True)
+        if mark.ref_id is None:
+            self._enforce(mark)
+        else:
+            self.waiting.append(mark)
+
+    def _enforce(self, mark: Mark) -> None:
+        force = self.in_force
+        if mark.kind == "elide":
+            self.in_force = Edits((*force.elisions, mark), force.drops_images, True)
+        elif mark.kind == "images":
+            self.in_force = Edits(force.elisions, True, True)
+        else:
+            self.is_cut = True
