@@ -16,6 +16,7 @@ from sessiontree.core.message import Message, NewMessage, Part, ToolCall, ToolRe
 from sessiontree.core.records import Checkpoint, ConversationInfo, Graft, Move, Problem
 from sessiontree.core.tree import Node, Tree
 from sessiontree.errors import (
+    BadArgument,
     BudgetTooSmall,
     CheckpointExists,
     CheckpointNotFound,
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "HEAD",
+    "BadArgument",
     "BudgetTooSmall",
     "Checkpoint",
     "CheckpointExists",

@@ -15,6 +15,7 @@
     │   └── NothingToUndo
     ├── HeadMoved                     another writer was first; nothing was lost
     ├── OwnerMismatch                 a scoped store was asked for another owner's
+    ├── BadArgument (ValueError)      an argument of the wrong kind, or that no store can hold
     ├── FormatError (ValueError)      a message or a file that cannot be read as what it claims
     ├── WindowError (ValueError)      a window that cannot be planned as it was asked for
     ├── BudgetTooSmall
@@ -39,6 +40,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
+def shown(value: object) -> str:
+    """A value in the words of an error: short, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
 class SessionTreeError(Exception):
     """Base of all errors. ``hint`` says what to do now."""
 
@@ -60,8 +70,11 @@ class NotFound(SessionTreeError, LookupError):
 class ConversationNotFound(NotFound):
     """No such conversation, or none that this owner may see."""
 
-    def __init__(self, name: int | str, *, hint: str = "") -> None:
-        super().__init__(f"there is no conversation {name!r}", hint=hint)
+    def __init__(self, name: object, *, hint: str = "") -> None:
+        super().__init__(
+            f"there is no conversation {shown(name)}",
+            hint=hint or "see conversations() for those that there are",
+        )
         self.conversation = name
 
 
@@ -70,7 +83,7 @@ class MessageNotFound(NotFound):
 
     def __init__(self, message_id: object, conversation_id: int, *, hint: str = "") -> None:
         super().__init__(
-            f"conversation {conversation_id} has no message {message_id!r}",
+            f"conversation {conversation_id} has no message {shown(message_id)}",
             hint=hint or "ids of another conversation do not work here; see tree()",
         )
         self.message_id = message_id
@@ -84,9 +97,9 @@ class CheckpointNotFound(NotFound):
         self.label = label
         self.conversation_id = conversation_id
         self.labels = tuple(labels)
-        known = ", ".join(map(repr, self.labels)) or "none"
+        known = ", ".join(map(shown, self.labels)) or "none"
         super().__init__(
-            f"conversation {conversation_id} has no checkpoint {label!r}",
+            f"conversation {conversation_id} has no checkpoint {shown(label)}",
             hint=f"its checkpoints: {known}",
         )
 
@@ -197,6 +210,10 @@ class OwnerMismatch(SessionTreeError):
         self.owner = owner
 
 
+class BadArgument(SessionTreeError, ValueError):
+    """An argument of the wrong kind, or text that no store can hold. Nothing was done."""
+
+
 class FormatError(SessionTreeError, ValueError):
     """A message or file that cannot be read, or not stored without loss.
 
@@ -263,6 +280,8 @@ class StoreReadOnly(StoreError):
 class StoreUnavailable(StoreError):
     """The store cannot be opened, or the disk answers with an error."""
 
+    hint = "look at the path, its permissions and the disk"
+
 
 class StoreClosed(StoreError):
     """The store was used after it was closed."""
@@ -278,6 +297,8 @@ class StoreCorrupt(StoreError):
 
 class NotAStore(StoreError):
     """The file is something else."""
+
+    hint = "name another file; this one was not changed"
 
 
 class StoreTooNew(StoreError):

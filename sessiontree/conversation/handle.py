@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Final
 
 from sessiontree import formats
+from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, read_batch, settle, wrap
 from sessiontree.conversation.draft import drafts_of
 from sessiontree.conversation.resume import Resume, resume_of
@@ -14,7 +15,7 @@ from sessiontree.conversation.turn import Turn
 from sessiontree.core.message import META, Message, MessageRow, NewMessage
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
 from sessiontree.core.tree import Tree
-from sessiontree.errors import HeadMoved, NothingToRetry, OwnerMismatch
+from sessiontree.errors import BadArgument, FormatError, HeadMoved, NothingToRetry, OwnerMismatch
 from sessiontree.store import conversations, heads, messages, reads
 from sessiontree.store.messages import Append
 
@@ -90,6 +91,7 @@ class Conversation:
 
     async def rename(self, title: str | None) -> None:
         """Set the title that people see."""
+        arguments.text_or_none(title, "title")
         await self._anchor.backend.write(conversations.set_title, self.id, title)
         self._anchor.info = self.info._replace(title=title)
 
@@ -118,8 +120,10 @@ class Conversation:
         FormatError, OrphanToolResult, UnsettledTurn, MessageNotFound, NotABoundary: nothing
         was saved. HeadMoved: saved, as a branch beside another writer's.
         """
-        batch = read_batch(messages, format=format, default=self.info.format, keys=keys)
-        return await self._save(batch, parent)
+        place = parent if isinstance(parent, _Head) else self._place(parent)
+        names = None if keys is None else arguments.keys(keys)
+        batch = read_batch(messages, format=format, default=self.info.format, keys=names)
+        return await self._save(batch, place)
 
     async def _save(
         self,
@@ -146,24 +150,33 @@ class Conversation:
         Returns their ids in order. A message whose key was saved before is not saved
         again. The caller has paired them: ``NewMessage.open_calls`` is taken as it is.
         """
-        return await self._anchor.backend.write(messages.graft, self.id, batch, now())
+        items = arguments.grafts(batch)
+        return await self._anchor.backend.write(messages.graft, self.id, items, now())
 
     async def find_keys(self, keys: Iterable[str]) -> dict[str, int]:
         """The ids of the messages that bear these keys."""
-        return await self._anchor.backend.read(reads.find_keys, self.id, list(keys))
+        names = [key for key in arguments.keys(keys) if key is not None]
+        return await self._anchor.backend.read(reads.find_keys, self.id, names)
+
+    def _id(self, given: object) -> int:
+        return arguments.message_id(given, self.id)
+
+    def _place(self, given: object) -> int | None:
+        return arguments.place(given, self.id)
 
     # ---- reading -----------------------------------------------------------------
 
     async def path(self, leaf: int | None = None, *, newest: int | None = None) -> list[Message]:
         """The messages from the root to ``leaf`` (default: the head), oldest first; only
         the ``newest`` of them where that is given."""
-        at = self.head if leaf is None else leaf
-        rows = await self._anchor.backend.read(reads.path, self.id, at, newest)
+        at = self.head if leaf is None else self._id(leaf)
+        limit = arguments.count(newest, "newest")
+        rows = await self._anchor.backend.read(reads.path, self.id, at, limit)
         return [wrap(row) for row in rows]
 
     async def iter_path(self, leaf: int | None = None) -> AsyncIterator[Message]:
         """As ``path``, in memory that does not grow with its length."""
-        at = self.head if leaf is None else leaf
+        at = self.head if leaf is None else self._id(leaf)
         if at is None:
             return
         read = self._anchor.backend.read
@@ -184,15 +197,17 @@ class Conversation:
 
     async def message(self, message_id: int) -> Message:
         """One message. MessageNotFound, also for ids of other conversations."""
-        return wrap(await self._anchor.backend.read(reads.message, self.id, message_id))
+        return wrap(await self._anchor.backend.read(reads.message, self.id, self._id(message_id)))
 
     async def children(self, message_id: int | None) -> list[Message]:
         """The messages that follow it, oldest first; of None: the roots."""
-        return _wrapped(await self._anchor.backend.read(reads.children, self.id, message_id))
+        parent = self._place(message_id)
+        return _wrapped(await self._anchor.backend.read(reads.children, self.id, parent))
 
     async def siblings(self, message_id: int) -> list[Message]:
         """The children of its parent, itself included, oldest first."""
-        return _wrapped(await self._anchor.backend.read(reads.siblings, self.id, message_id))
+        known = self._id(message_id)
+        return _wrapped(await self._anchor.backend.read(reads.siblings, self.id, known))
 
     async def leaves(self) -> list[Message]:
         """The messages without children, oldest first."""
@@ -213,7 +228,7 @@ class Conversation:
 
         Returns the message that is the head now. MessageNotFound, NotABoundary.
         """
-        return await self._move(heads.branch, to, "branch")
+        return await self._move(heads.branch, self._place(to), "branch")
 
     async def retry(self) -> Message:
         """Move the head back to the newest user message, to answer it again; returns it.
@@ -234,10 +249,13 @@ class Conversation:
         ``digest`` says what the left branch found out: it is added there as a user message
         in the same transaction. Returns the head. CheckpointNotFound names the labels.
         """
+        arguments.text(label, "a label")
         found = None if digest is None else self._digest(digest)
         return await self._move(conversations.rewind, label, found)
 
     def _digest(self, text: str) -> NewMessage:
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadArgument("a digest is a string")
         native = {"role": "user", "content": text}
         return formats.read(native, default=self.info.format, meta={META: {"kind": "digest"}})
 
@@ -276,7 +294,9 @@ class Conversation:
 
         CheckpointExists when the label is taken, unless ``replace``. NotABoundary.
         """
-        place = self.head if at is None else at
+        arguments.text(label, "a label", may_be_empty=False)
+        arguments.text_or_none(note, "a note")
+        place = self.head if at is None else self._id(at)
         return await self._anchor.backend.write(
             heads.set_checkpoint, self.id, label, place, note, now(), replace
         )
@@ -293,9 +313,11 @@ class Conversation:
         Its checkpoints go along. Neither shows what is said in the other later.
         NotABoundary, MessageNotFound; ConversationExists when the topic is taken.
         """
+        arguments.text_or_none(owner, "owner")
+        arguments.text_or_none(topic, "topic")
         if self._anchor.scope is not None and owner not in (None, self._anchor.scope):
             raise OwnerMismatch(self._anchor.scope, owner)
-        place = self.head if at is None else at
+        place = self.head if at is None else self._id(at)
         info = await self._anchor.backend.write(
             conversations.fork, self.id, place, owner, topic, now()
         )
@@ -325,6 +347,10 @@ def _wrapped(rows: list[MessageRow]) -> list[Message]:
 def as_system(system: str | Mapping[str, Any], format: str | None) -> NewMessage:
     """A system prompt as a message."""
     native = {"role": "system", "content": system} if isinstance(system, str) else system
-    batch = [formats.read(native, default=format)]
-    settle(batch)
-    return batch[0]
+    prompt = formats.read(native, default=format)
+    if prompt.role != "system":
+        raise FormatError(
+            f"the system prompt is a message of role {prompt.role}", hint="give its text"
+        )
+    settle([prompt])
+    return prompt

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from sessiontree import formats
+from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
 from sessiontree.conversation.checking import check_pairing
 from sessiontree.conversation.handle import Conversation, as_system
 from sessiontree.core.message import MessageRow, NewMessage
 from sessiontree.core.records import ConversationInfo, Problem
-from sessiontree.errors import ConversationNotFound, OwnerMismatch, StoreUnavailable
+from sessiontree.errors import (
+    BadArgument,
+    ConversationNotFound,
+    OwnerMismatch,
+    StoreUnavailable,
+    shown,
+)
 from sessiontree.store import checks, conversations, reads
 from sessiontree.store.driver import Durability, Opening
 from sessiontree.store.sqlite import SQLiteBackend
@@ -37,7 +46,7 @@ class Store:
 
     def for_owner(self, owner: str) -> Store:
         """A view that reaches one owner's conversations only."""
-        self._require(owner)
+        self._require(arguments.text(owner, "owner"))
         return Store(self._backend, owner, self._live)
 
     async def conversation(
@@ -61,6 +70,11 @@ class Store:
         ConversationNotFound: there is none and ``create`` is False.
         """
         whose = self._whose(owner)
+        arguments.text_or_none(topic, "topic")
+        arguments.text_or_none(title, "title")
+        arguments.json_object(meta, "meta")
+        if format is not None:
+            formats.codec(format)
         if not create:
             return await self._existing(whose, topic, system)
         wish = ConversationInfo(
@@ -76,7 +90,8 @@ class Store:
 
     async def open(self, conversation_id: int) -> Conversation:
         """The conversation of this id. ConversationNotFound."""
-        info = await self._backend.read(reads.conversation, conversation_id)
+        known = arguments.conversation_id(conversation_id)
+        info = await self._backend.read(reads.conversation, known)
         if self._scope is not None and info.owner != self._scope:
             raise ConversationNotFound(conversation_id)
         return self._handle(info)
@@ -87,7 +102,8 @@ class Store:
         """Conversations, the one whose head moved last first; all owners' without one."""
         whose = self._scope if owner is None else self._whose(owner)
         after = (reads.ALL, 0)
-        left = reads.ALL if limit is None else limit
+        most = arguments.count(limit, "limit")
+        left = reads.ALL if most is None else most
         while left > 0:
             size = min(PAGE, left)
             page = await self._backend.read(reads.conversations, whose, after, size)
@@ -100,7 +116,8 @@ class Store:
 
     async def delete(self, conversation_id: int) -> None:
         """Take a conversation away for good, with all it holds. ConversationNotFound."""
-        await self._backend.write(conversations.delete, conversation_id, self._scope)
+        known = arguments.conversation_id(conversation_id)
+        await self._backend.write(conversations.delete, known, self._scope)
 
     async def check(self) -> list[Problem]:
         """Everything that is wrong with the store; an empty list when it is sound.
@@ -145,7 +162,7 @@ class Store:
 
     def _whose(self, owner: str | None) -> str:
         if owner is not None:
-            self._require(owner)
+            self._require(arguments.text(owner, "owner"))
             return owner
         return self._scope or ""
 
@@ -168,7 +185,7 @@ async def open_store(
     power loss; "normal" survives a crash of the program, and may lose the newest turns when
     the power goes. ``busy_timeout``: seconds to wait for another process that writes.
 
-    NotAStore, StoreTooNew, StoreCorrupt, StoreUnavailable, StoreReadOnly, StoreBusy.
+    BadArgument, NotAStore, StoreTooNew, StoreCorrupt, StoreUnavailable, StoreReadOnly, StoreBusy.
     """
     backend = SQLiteBackend(_opening(target, durability, read_only, busy_timeout))
     await backend.open()
@@ -181,13 +198,19 @@ async def open_store(
 def _opening(
     target: str | Path, durability: Durability, read_only: bool, busy_timeout: float
 ) -> Opening:
-    text = str(target)
+    if durability not in ("full", "normal"):
+        raise BadArgument(f"durability is {shown(durability)}", hint="give 'full' or 'normal'")
+    patience = arguments.seconds(busy_timeout, "busy_timeout")
+    return Opening(_path(target), durability, read_only, patience)
+
+
+def _path(target: str | Path) -> str:
+    """The file that ``target`` names, wherever the process goes later; or ``:memory:``."""
+    text = arguments.path(target)
     if text.startswith(("postgresql://", "postgres://")):
         raise StoreUnavailable(
             "this version of sessiontree keeps stores in SQLite files only",
             hint="give a path",
         )
-    if durability not in ("full", "normal"):
-        raise ValueError(f"durability is 'full' or 'normal', not {durability!r}")
-    path = text.removeprefix("sqlite:///") if text.startswith("sqlite:///") else text
-    return Opening(path, durability, read_only, busy_timeout)
+    path = text.removeprefix("sqlite:///")
+    return path if path == ":memory:" else os.path.abspath(path)

@@ -22,6 +22,7 @@ from sessiontree.errors import (
     StoreReadOnly,
     StoreTooNew,
     StoreUnavailable,
+    TreeError,
 )
 from sessiontree.store.migrations import APPLICATION_ID, VERSION, steps_from
 from sessiontree.store.statements import schema, split
@@ -52,7 +53,11 @@ def named_errors(name: str) -> Generator[None]:
         if "closed" in str(error):
             raise StoreClosed(f"{name} is closed") from error
         raise StoreError(f"{name}: {error}") from error
+    except sqlite3.IntegrityError as error:
+        raise TreeError(f"{name}: {error}", hint="nothing was saved") from error
     except sqlite3.Error as error:
+        if "decode to UTF-8" in str(error):  # Python's own, it has no code
+            raise StoreCorrupt(f"{name}: {error}") from error
         code = getattr(error, "sqlite_errorcode", None)
         kind = _NAMES.get(code & 0xFF, StoreError) if isinstance(code, int) else StoreError
         raise kind(f"{name}: {error}") from error
@@ -92,22 +97,52 @@ class Opening:
         return db
 
 
+class SameFile:
+    """Whether the path still names the file that was opened: what is written to a file that
+    somebody removed or replaced meanwhile would be lost with the last handle on it."""
+
+    def __init__(self, how: Opening) -> None:
+        self._path = how.path
+        self._opened = None if how.in_memory else _identity(how.path)
+
+    def require(self) -> None:
+        """StoreUnavailable when it does not."""
+        if self._opened is not None and self._opened != _identity(self._path):
+            raise StoreUnavailable(
+                f"{self._path} was removed or replaced while it was open",
+                hint="nothing was saved; open it again",
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _refuse_missing(how: Opening) -> None:
     if how.in_memory:
         return
     file = Path(how.path)
-    if file.is_dir():
-        raise NotAStore(f"{file} is a folder", hint="name a file in it")
-    if not file.parent.is_dir():
-        raise StoreUnavailable(f"{file}: there is no folder {file.parent}", hint="make it first")
-    if how.read_only and not file.exists():
-        raise StoreUnavailable(f"there is no store {file}", hint="open it without read_only once")
+    try:
+        if file.is_dir():
+            raise NotAStore(f"{file} is a folder", hint="name a file in it")
+        if not file.parent.is_dir():
+            raise StoreUnavailable(f"{file}: there is no folder {file.parent}", hint="make it")
+        if how.read_only and not file.exists():
+            hint = "open it without read_only once"
+            raise StoreUnavailable(f"there is no store {file}", hint=hint)
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        raise StoreUnavailable(f"{how.path}: {error.strerror}") from error
 
 
 def _uri(how: Opening) -> str:
     if how.in_memory:
         return "file::memory:"
-    uri = f"file:{quote(os.path.abspath(how.path))}?mode={'ro' if how.read_only else 'rwc'}"
+    mode = "ro" if how.read_only else "rw" if how.only_reads else "rwc"
+    uri = f"file:{quote(os.fsencode(how.path))}?mode={mode}"
     wal = Path(how.path + "-wal")
     if how.read_only and not wal.exists() and not os.access(Path(how.path).parent, os.W_OK):
         uri += "&immutable=1"  # nobody can write here, and a WAL index cannot be made
@@ -139,8 +174,9 @@ def _write_ahead(db: sqlite3.Connection, patience: float) -> None:
     while db.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
         try:
             db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 

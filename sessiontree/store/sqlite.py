@@ -6,7 +6,8 @@ one unit's failure is its own caller's alone, and one fsync serves them all. Rea
 connections of their own.
 
 A unit that has begun is always waited for, even by a caller that is cancelled, so that
-afterwards the caller's handle knows what happened. One that has not begun is dropped.
+afterwards the caller's handle knows what happened. One that has not begun is dropped: also
+one that waits for another process to let the store go.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
 from sessiontree.errors import StoreClosed, StoreReadOnly
-from sessiontree.store.driver import Opening, named_errors
+from sessiontree.store.driver import Opening, SameFile, named_errors
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,6 +39,14 @@ class Connection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole unit of work in one hop to its thread."""
 
     _stopped: asyncio.Future[Any] | None = None
+    _made: sqlite3.Connection | None = None
+
+    def __init__(self, how: Opening) -> None:
+        def connect() -> sqlite3.Connection:
+            self._made = how.connect()
+            return self._made
+
+        super().__init__(connect, iter_chunk_size=64)
 
     async def open(self) -> Connection:
         """Connect. Where that fails, the thread has ended before the error goes on: it must
@@ -46,10 +55,11 @@ class Connection(aiosqlite.Connection):
             return await self  # pyright: ignore
         except BaseException:
             if self._stopped is not None:
-                await self._stopped
+                await _outlast(self._stopped)
             raise
 
     def stop(self) -> asyncio.Future[Any] | None:
+        self.start(self._close_what_was_made)
         self._stopped = super().stop()  # pyright: ignore[reportUnknownMemberType]
         return self._stopped
 
@@ -60,6 +70,11 @@ class Connection(aiosqlite.Connection):
     def start(self, job: Callable[[], None]) -> None:
         """Run ``job`` on the connection's thread; nobody waits for it, it must not raise."""
         self._tx.put_nowait((None, job))  # pyright: ignore[reportUnknownMemberType]
+
+    def _close_what_was_made(self) -> None:
+        """On the thread: what a caller that was cancelled did not take."""
+        if self._made is not None:
+            self._made.close()
 
     @property
     def raw(self) -> sqlite3.Connection:
@@ -86,7 +101,7 @@ class _Job:
         self.settled = True
         if self.error is None and self.then is not None:
             self.then(self.result)
-        if self.waiter is not None and not self.waiter.done():
+        if self.waiter is not None:
             self.waiter.set_result(None)
         if self.future.done():  # the caller was cancelled, or the loop is being torn down
             return
@@ -99,9 +114,10 @@ class _Job:
 class Writer:
     """The one that writes: drains what waits into one transaction after another."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, how: Opening) -> None:
         self._connection = connection
-        self._name = name
+        self._name = how.path
+        self._file = SameFile(how)
         self._waiting: deque[_Job] = deque()
         self._lock = threading.Lock()
         self._draining = False
@@ -132,29 +148,53 @@ class Writer:
             if job in self._waiting:
                 self._waiting.remove(job)
                 return
-        from anyio import CancelScope  # slow to import, and rarely needed
-
-        while not job.settled:
+        if not job.settled:
             job.waiter = asyncio.get_running_loop().create_future()
-            with contextlib.suppress(asyncio.CancelledError), CancelScope(shield=True):
-                await job.waiter  # cancelled again and again, the unit still ends first
+            await _outlast(job.waiter)
+        if job.future.done() and not job.future.cancelled():
+            job.future.exception()  # it ended just before the caller was cancelled; seen
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
             with self._lock:
-                jobs = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-                self._draining = bool(jobs)
-            if not jobs:
+                first = list(islice(self._waiting, BATCH))
+                self._draining = bool(first)
+            if not first:
                 return
-            self._commit(jobs)
+            error = self._begin()  # may wait for another process, while callers come and go
+            jobs = self._take(first if error else None)
+            if error is None:
+                self._commit(jobs)
+            for job in jobs:
+                job.error = job.error or error
             loop.call_soon_threadsafe(_settle, jobs)
 
+    def _take(self, only: list[_Job] | None) -> list[_Job]:
+        """The jobs that begin now: the oldest, or ``only`` those that were not dropped. What is
+        taken can no longer be dropped."""
+        with self._lock:
+            if only is None:
+                count = min(BATCH, len(self._waiting))
+                return [self._waiting.popleft() for _ in range(count)]
+            jobs = [job for job in only if job in self._waiting]
+            for job in jobs:
+                self._waiting.remove(job)
+            return jobs
+
+    def _begin(self) -> BaseException | None:
+        try:
+            with named_errors(self._name):
+                self._file.require()
+                self._connection.raw.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            return error
+        return None
+
     def _commit(self, jobs: list[_Job]) -> None:
-        """Run the jobs in one transaction; each has its result or its error afterwards."""
+        """Run the jobs in the transaction; each has its result or its error afterwards."""
         db = self._connection.raw
         try:
             with named_errors(self._name):
-                db.execute("BEGIN IMMEDIATE")
                 if len(jobs) == 1:
                     jobs[0].result = jobs[0].unit(db)
                 else:
@@ -177,6 +217,15 @@ class Writer:
                 raise
             db.execute("ROLLBACK TO unit")
         db.execute("RELEASE unit")
+
+
+async def _outlast(future: asyncio.Future[Any]) -> None:
+    """Wait for it however often the caller is cancelled, natively or by anyio's scopes."""
+    from anyio import CancelScope  # slow to import, and rarely needed
+
+    while not future.done():
+        with contextlib.suppress(asyncio.CancelledError), CancelScope(shield=True):
+            await asyncio.wait([future])
 
 
 def _settle(jobs: list[_Job]) -> None:
@@ -216,10 +265,22 @@ class SQLiteBackend:
             self._readers.append(first)
         else:
             self._writer_connection = first
-            self._writer = Writer(first, self.name)
+            self._writer = Writer(first, self._how)
 
     async def close(self) -> None:
+        """Close all connections, whoever is cancelled: a thread that is left over would keep
+        the process from ending."""
         self._closed = True
+        closing = asyncio.ensure_future(self._close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await _outlast(closing)
+            raise
+
+    async def _close(self) -> None:
+        async with self._opening:
+            pass
         opened = [*self._readers, self._writer_connection]
         self._readers, self._writer, self._writer_connection = [], None, None
         for connection in opened:  # the writer last: it folds the WAL into the file
@@ -278,20 +339,15 @@ class SQLiteBackend:
             return self._writer_connection  # there is nothing that a second one could open
         if len(self._readers) < READERS:
             async with self._opening:
+                self._refuse_closed()
                 if len(self._readers) < READERS:
                     self._readers.append(await self._connect(replace(self._how, only_reads=True)))
         self._next += 1
         return self._readers[self._next % len(self._readers)]
 
     async def _connect(self, how: Opening) -> Connection:
-        return await Connection(how.connect, iter_chunk_size=64).open()
+        return await Connection(how).open()
 
     def _refuse_closed(self) -> None:
         if self._closed:
             raise StoreClosed(f"{self.name} is closed")
-
-
-def path_of(target: str | Path) -> str:
-    """The file that ``target`` names: a path, ``:memory:`` or ``sqlite:///…``."""
-    text = str(target)
-    return text.removeprefix("sqlite:///") if text.startswith("sqlite:///") else text
