@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 from sessiontree import formats
 from sessiontree.core.message import Message, MessageRow, NewMessage
-from sessiontree.core.pairing import Pairing, pair
+from sessiontree.core.pairing import settle
 from sessiontree.core.records import ConversationInfo
-from sessiontree.errors import FormatError, HeadMoved, OrphanToolResult, UnsettledTurn
+from sessiontree.errors import FormatError, HeadMoved
 from sessiontree.store.messages import Append, Appended, append, json_or_null
 from sessiontree.store.sqlite import SQLiteBackend
 
@@ -80,7 +80,8 @@ class Anchor:
 
         def then(done: Appended) -> None:
             self.reported.difference_update(wish.drafts)
-            self.head = done.head
+            if done.rows:
+                self.head = done.head
             if seen is not None:
                 seen(done)
 
@@ -109,28 +110,6 @@ def read_batch(
     ]
     settle(batch)
     return batch
-
-
-def settle(batch: Sequence[NewMessage]) -> None:
-    """Count the open calls of a batch that begins and must end at a boundary."""
-    if not any(message.calls or message.results for message in batch):
-        return
-    pairing = pair(batch)
-    refuse_orphans(pairing)
-    if pairing.open:
-        raise UnsettledTurn(
-            [opened.call for opened in pairing.open],
-            hint="append the results with the calls; turn() keeps calls until they are answered",
-        )
-    for message, count in zip(batch, pairing.open_counts, strict=True):
-        message.open_calls = count
-
-
-def refuse_orphans(pairing: Pairing) -> None:
-    """OrphanToolResult for the first result that answers no open call."""
-    for violation in pairing.violations:
-        if violation.kind != "unanswered_call":
-            raise OrphanToolResult(violation.call_id, reason=violation.why)
 
 
 def _as_list(messages: object) -> list[object]:

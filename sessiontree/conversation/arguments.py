@@ -18,19 +18,25 @@ LARGEST = (1 << 63) - 1
 """The largest integer that a database holds."""
 
 
-def text(value: object, what: str, *, may_be_empty: bool = True) -> str:
-    """``value``, when it is a string that every database can hold."""
+def string(value: object, what: str) -> str:
+    """Any string; it goes into JSON."""
     if not isinstance(value, str):
         raise BadArgument(f"{what} is {_kind(value)}", hint="give a string")
-    if not value and not may_be_empty:
+    return value
+
+
+def text(value: object, what: str, *, may_be_empty: bool = True) -> str:
+    """A string that every database can hold."""
+    given = string(value, what)
+    if not given and not may_be_empty:
         raise BadArgument(f"{what} is empty", hint="give it at least one character")
-    if "\0" in value:
+    if "\0" in given:
         raise BadArgument(f"{what} has a NUL in it", hint="take it out")
     try:
-        value.encode("utf-8")
+        given.encode("utf-8")
     except UnicodeEncodeError:
         raise BadArgument(f"{what} has a lone surrogate in it", hint="take it out") from None
-    return value
+    return given
 
 
 def text_or_none(value: object, what: str, *, may_be_empty: bool = True) -> str | None:

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from sessiontree import formats
 from sessiontree.conversation import arguments
-from sessiontree.conversation.anchor import Anchor, now, read_batch, settle, wrap
-from sessiontree.conversation.draft import drafts_of
+from sessiontree.conversation.anchor import Anchor, now, read_batch, wrap
+from sessiontree.conversation.draft import Draft, drafts_of
 from sessiontree.conversation.resume import Resume, resume_of
 from sessiontree.conversation.turn import Turn
 from sessiontree.core.message import META, Message, MessageRow, NewMessage
+from sessiontree.core.pairing import settle
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
 from sessiontree.core.tree import Tree
 from sessiontree.errors import BadArgument, FormatError, HeadMoved, NothingToRetry, OwnerMismatch
@@ -100,7 +101,17 @@ class Conversation:
     def turn(self, *, resume: Resume | None = None) -> Turn:
         """A turn, for ``async with``. With a ``resume``, it goes on with the messages that
         were in flight: add their results, or ``interrupt()``."""
-        return Turn(self._anchor, resume.drafts[-1] if resume and resume.drafts else None)
+        return Turn(self._anchor, None if resume is None else self._newest_draft(resume))
+
+    def _newest_draft(self, resume: Resume) -> Draft | None:
+        if not isinstance(resume, Resume):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadArgument("resume is not what resume() returns")
+        if resume.conversation_id != self.id:
+            raise BadArgument(
+                f"the resume is of conversation {resume.conversation_id}, this is {self.id}",
+                hint="ask this one's own resume()",
+            )
+        return resume.drafts[-1] if resume.drafts else None
 
     async def append(
         self,
@@ -135,7 +146,9 @@ class Conversation:
         if parent is HEAD:
             wish = Append(batch, now(), True, expected=self.head, cause=cause, ref=ref)
         else:
-            wish = Append(batch, now(), False, parent=parent, cause=cause, ref=ref)
+            wish = Append(
+                batch, now(), False, expected=self.head, parent=parent, cause=cause, ref=ref
+            )
         return await self._anchor.save(wish)
 
     async def edit(self, message_id: int, message: object) -> Message:
@@ -250,12 +263,10 @@ class Conversation:
         in the same transaction. Returns the head. CheckpointNotFound names the labels.
         """
         arguments.text(label, "a label")
-        found = None if digest is None else self._digest(digest)
+        found = None if digest is None else self._digest(arguments.string(digest, "digest"))
         return await self._move(conversations.rewind, label, found)
 
     def _digest(self, text: str) -> NewMessage:
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadArgument("a digest is a string")
         native = {"role": "user", "content": text}
         return formats.read(native, default=self.info.format, meta={META: {"kind": "digest"}})
 

@@ -28,6 +28,7 @@ class Resume:
     window: Any = None
     outside: list[Checkpoint] = field(default_factory=list[Checkpoint])
     drafts: list[Draft] = field(default_factory=list[Draft], repr=False)
+    conversation_id: int = 0
 
 
 def resume_of(
@@ -40,4 +41,5 @@ def resume_of(
         [call for draft in drafts for call in draft.open_calls],
         [unsaved(m, conversation, draft.parent_id) for draft in drafts for m in draft.messages],
         drafts=drafts,
+        conversation_id=conversation,
     )

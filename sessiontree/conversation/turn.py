@@ -9,12 +9,17 @@ from types import TracebackType
 from typing import Any
 
 from sessiontree import formats
-from sessiontree.conversation.anchor import Anchor, now, refuse_orphans, unsaved, wrap
+from sessiontree.conversation import arguments
+from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
 from sessiontree.conversation.draft import Draft
 from sessiontree.core.message import META, Message, MessageRow, NewMessage, Part, ToolCall
-from sessiontree.core.pairing import pair
-from sessiontree.errors import TreeError, UnsettledTurn
+from sessiontree.core.pairing import pair, refuse_orphans
+from sessiontree.errors import CheckpointExists, OrphanToolResult, TreeError, UnsettledTurn
+from sessiontree.store import reads
 from sessiontree.store.messages import Append, Appended, save_draft
+
+Label = tuple[str, str | None, bool]
+"""A checkpoint for the end of the step: label, note, replace."""
 
 INTERRUPTED = "Interrupted: the result of this call is unknown."
 
@@ -35,7 +40,7 @@ class Turn:
         self._number = adopted.turn if adopted else secrets.randbits(62)
         self._leaf = adopted.parent_id if adopted else anchor.head
         self._step = list(adopted.messages) if adopted else []
-        self._labels: list[tuple[str, str | None, bool]] = []
+        self._labels: list[Label] = []
         self._lock = asyncio.Lock()
         self._entered = False
 
@@ -88,7 +93,8 @@ class Turn:
     ) -> Message:
         """Add a message: a mapping or JSON text.
 
-        Returns it as saved; while calls are open it is drafted, and its id is 0.
+        Returns it as saved; while calls are open it is drafted, and its id is 0. A message of
+        a ``key`` that was added before is not added again; the first is returned.
 
         FormatError, OrphanToolResult: nothing was added. HeadMoved: the step was saved as a
         branch beside another writer's; what this turn adds next follows its own step.
@@ -97,13 +103,26 @@ class Turn:
             message,
             format=format,
             default=self._anchor.info.format,
-            key=key,
-            usage=usage,
-            model=model,
+            key=arguments.key(key),
+            usage=arguments.json_object(usage, "usage"),
+            model=arguments.text_or_none(model, "model"),
         )
         async with self._lock:
             self._require_entered()
-            return (await self._take([new]))[-1]
+            pending = next((m for m in self._step if key is not None and m.key == key), None)
+            if pending is not None:
+                return self._unsaved(pending)
+            try:
+                return (await self._take([new]))[-1]
+            except OrphanToolResult:  # or a result whose step is saved, given again
+                known = None if key is None else await self._saved(key)
+                if known is None:
+                    raise
+                return known
+
+    async def _saved(self, key: str) -> Message | None:
+        row = await self._anchor.backend.read(reads.message_by_key, self._anchor.id, key)
+        return None if row is None else wrap(row)
 
     async def interrupt(self, note: str | None = None) -> list[Message]:
         """Answer every open call with a result that says it was interrupted, and save.
@@ -111,9 +130,10 @@ class Turn:
         ``note`` is what the model reads instead of our words. Returns what was saved; an
         empty list when no call was open.
         """
+        said = None if note is None else arguments.string(note, "a note")
         async with self._lock:
             self._require_entered()
-            results = _interrupted(self._step, note)
+            results = _interrupted(self._step, said)
             return await self._take(results) if results else []
 
     async def checkpoint(
@@ -122,12 +142,26 @@ class Turn:
         """Label the boundary where this step ends, in the same transaction as the step.
 
         With no call open that is the last message saved, and it is labelled now.
+        CheckpointExists; when another writer takes the label before the step is whole, ``add``
+        raises it: nothing was added, and added again it is, without the label.
         """
+        arguments.text(label, "a label", may_be_empty=False)
+        arguments.text_or_none(note, "a note")
         async with self._lock:
             self._require_entered()
-            self._labels.append((label, note, replace))
             if not self._step:
-                await self._save([])
+                await self._save([], [(label, note, replace)])
+                return
+            if not replace:
+                await self._refuse_taken(label)
+            self._labels.append((label, note, replace))
+
+    async def _refuse_taken(self, label: str) -> None:
+        if any(waiting == label for waiting, _, _ in self._labels):
+            raise CheckpointExists(label, 0)
+        for known in await self._anchor.backend.read(reads.checkpoints, self._anchor.id):
+            if known.label == label:
+                raise CheckpointExists(label, known.message_id)
 
     async def _take(self, new: list[NewMessage]) -> list[Message]:
         """Save the step if it is whole now, else draft what came."""
@@ -136,7 +170,13 @@ class Turn:
         refuse_orphans(pairing)
         for message, count in zip(step, pairing.open_counts, strict=True):
             message.open_calls = count
-        return [await self._draft(step)] if pairing.open else await self._save(step)
+        if pairing.open:
+            return [await self._draft(step)]
+        try:
+            return await self._save(step, self._labels)
+        except CheckpointExists as error:
+            self._labels = [label for label in self._labels if label[0] != error.label]
+            raise
 
     async def _draft(self, step: list[NewMessage]) -> Message:
         def then(_: MessageRow | None) -> None:
@@ -148,13 +188,13 @@ class Turn:
         )
         return wrap(known) if known else self._unsaved(message)
 
-    async def _save(self, step: list[NewMessage]) -> list[Message]:
+    async def _save(self, step: list[NewMessage], labels: Sequence[Label]) -> list[Message]:
         wish = Append(
             step,
             now(),
             at_head=True,
             expected=self._leaf,
-            labels=tuple(self._labels),
+            labels=tuple(labels),
             drafts=[self._number],
         )
 

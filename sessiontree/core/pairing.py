@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from sessiontree.core.message import ToolCall, ToolResult
+from sessiontree.core.message import NewMessage, ToolCall, ToolResult
+from sessiontree.errors import OrphanToolResult, UnsettledTurn
 
 Where = Literal["open", "answered", "ahead", "nowhere"]
 Fault = Literal["result_given_twice", "result_before_call", "orphan_result", "unanswered_call"]
@@ -126,6 +127,31 @@ def pair(messages: Sequence[Paired], waiting: Iterable[OpenCall] = ()) -> Pairin
         Violation("unanswered_call", opened.at, opened.call.id) for opened in pairing.open
     )
     return pairing
+
+
+def settle(batch: Sequence[NewMessage]) -> None:
+    """Count the open calls of messages that begin and must end at a boundary.
+
+    OrphanToolResult, UnsettledTurn.
+    """
+    if not any(message.calls or message.results for message in batch):
+        return
+    pairing = pair(batch)
+    refuse_orphans(pairing)
+    if pairing.open:
+        raise UnsettledTurn(
+            [opened.call for opened in pairing.open],
+            hint="append the results with the calls; turn() keeps calls until they are answered",
+        )
+    for message, count in zip(batch, pairing.open_counts, strict=True):
+        message.open_calls = count
+
+
+def refuse_orphans(pairing: Pairing) -> None:
+    """OrphanToolResult for the first result that answers no open call."""
+    for violation in pairing.violations:
+        if violation.kind != "unanswered_call":
+            raise OrphanToolResult(violation.call_id, reason=violation.why)
 
 
 def _find(waiting: list[OpenCall], result: ToolResult) -> int | None:

@@ -173,17 +173,3 @@ def set_checkpoint(
     if db.execute(SQL[statement], values).rowcount == 0:
         raise CheckpointExists(label, find_checkpoint(db, conversation, label).message_id)
     return Checkpoint(label, message_id, note, now)
-
-
-def checkpoint_at_head(
-    db: sqlite3.Connection,
-    conversation: int,
-    label: str,
-    at: int | None,
-    note: str | None,
-    now: int,
-    replace: bool,
-) -> Checkpoint:
-    """Label ``at``, which the caller took for the head or named."""
-    head_of(db, conversation)
-    return set_checkpoint(db, conversation, label, at, note, now, replace)

@@ -8,15 +8,17 @@ values and raise our errors; what they raise rolls them back.
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from sessiontree.core import jsontext
 from sessiontree.core.message import MessageRow, NewMessage
+from sessiontree.core.pairing import settle
 from sessiontree.core.records import Cause, Graft
+from sessiontree.errors import FormatError
 from sessiontree.store import reads
 from sessiontree.store.heads import (
     PLACE_OF_ROOTS,
@@ -50,7 +52,7 @@ class Append:
     now: int
     at_head: bool
     expected: int | None = None
-    """The head that the writer last saw (when ``at_head``)."""
+    """The head that the writer last saw."""
     parent: int | None = None
     ref: int | None = None
     """What the first message speaks of."""
@@ -84,9 +86,9 @@ def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
         set_checkpoint(db, conversation, label, last, note, wish.now, replace)
     for turn in wish.drafts:
         db.execute(SQL["delete_draft"], {"conversation": conversation, "turn": turn})
-    if not fresh:
-        return Appended(rows, last, moved=True)
-    if wish.at_head and head != fresh[0].parent_id:
+    if not fresh:  # a retry: a writer that has seen the head keeps it
+        return Appended(rows, head if head == wish.expected else last, moved=True)
+    if wish.at_head and head not in (wish.expected, fresh[0].parent_id):
         return Appended(rows, head, moved=False)
     move_head(db, conversation, (head, current), last, wish.cause, wish.now)
     return Appended(rows, last, moved=True)
@@ -103,6 +105,8 @@ def _save_chain(
         start = row.id  # a retry goes on where its first try had come to
     if None not in known:
         return [row for row in known if row is not None], []
+    if any(known):  # what is left must be whole without them
+        settle([m for m, row in zip(wish.messages, known, strict=True) if row is None])
     place = boundary(db, conversation, start)
     new_id = next_message_id(db)
     rows: list[MessageRow] = []
@@ -149,10 +153,7 @@ def _resolve(parent: int | None, ids: list[int]) -> int | None:
 
 
 def _by_key(db: sqlite3.Connection, conversation: int, key: str | None) -> MessageRow | None:
-    if key is None:
-        return None
-    found = db.execute(SQL["message_by_key"], {"conversation": conversation, "key": key}).fetchone()
-    return reads.message(db, conversation, found[0]) if found else None
+    return None if key is None else reads.message_by_key(db, conversation, key)
 
 
 def _row(
@@ -217,7 +218,12 @@ def _blob(db: sqlite3.Connection, content: str) -> int:
 
 
 def json_or_null(value: Mapping[str, Any] | None) -> str | None:
-    return json.dumps(value, separators=(",", ":")) if value else None
+    """None also for what a provider reported and JSON cannot hold: 1e400, in the text of a
+    message that is kept as it is."""
+    try:
+        return jsontext.dump(value) if value else None
+    except FormatError:
+        return None
 
 
 def save_draft(

@@ -164,6 +164,12 @@ def drafts(db: sqlite3.Connection, conversation_id: int) -> list[DraftRow]:
     return db.execute(SQL["drafts"], {"conversation": conversation_id}).fetchall()
 
 
+def message_by_key(db: sqlite3.Connection, conversation_id: int, key: str) -> MessageRow | None:
+    names = {"conversation": conversation_id, "key": key}
+    row = db.execute(SQL["message_by_key"], names).fetchone()
+    return message(db, conversation_id, row[0]) if row else None
+
+
 def find_keys(db: sqlite3.Connection, conversation_id: int, keys: Iterable[str]) -> dict[str, int]:
     """The ids of the messages that bear these keys."""
     found: dict[str, int] = {}
