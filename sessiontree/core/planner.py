@@ -53,6 +53,7 @@ class Planner:
     exact       whether to count by tokenizer; see ``tokens.counter``
     tools       whether the request offers tools; False where a provider refuses a history of
                 calls without (rule B5)
+    anchored    whether what the provider reported corrects the count
 
     WindowError: an unknown target, a budget that is none.
     """
@@ -70,6 +71,7 @@ class Planner:
         count: Count | None = None,
         exact: bool | None = None,
         tools: bool | None = None,
+        anchored: bool = True,
     ) -> None:
         if thinking not in ("auto", "keep", "drop"):
             raise WindowError(f"thinking is {thinking!r}", hint="one of auto, keep, drop")
@@ -81,6 +83,7 @@ class Planner:
         self.thinking = thinking
         self.model = model
         self._count, self._exact, self._tools = count, exact, tools
+        self._is_anchored = anchored and count is None
         self._meter: Meter | None = None
         self._reports: Reports | None = None
         self._system_tokens = 0
@@ -144,7 +147,7 @@ class Planner:
 
     def _keep(self, turn: Turn) -> None:
         """Take the turn if it still fits, else what is pinned of it."""
-        if self._is_full:
+        if self._is_full or turn.is_past_cut:
             self._pin_from(turn)
             return
         assert self._meter is not None
@@ -165,7 +168,7 @@ class Planner:
 
     @property
     def _factor(self) -> float:
-        return self._reports.factor if self._reports is not None and not self._count else 1.0
+        return self._reports.factor if self._reports is not None and self._is_anchored else 1.0
 
     def _note_reports(self, turn: Turn, entries: list[Entry]) -> None:
         assert self._reports is not None
@@ -207,7 +210,7 @@ class Planner:
     def _assembled(self) -> Request:
         """The request of what is kept now, mended."""
         kept = [*self._pins, *self._kept[::-1]]
-        front = sum(len(k.entries) for k in self._pins)
+        front = sum(len(k.entries) for k in self._pins if k.turn.is_past_cut)
         entries = [entry for k in kept for entry in k.entries]
         summary = self._summary()
         if summary is not None:
@@ -230,7 +233,7 @@ class Planner:
 
     def _summary(self) -> Entry | None:
         mark = self._reader.summary
-        if mark is None or not self._reader.is_cut:
+        if mark is None or self._is_whole:
             return None
         text = self.shape.text(SUMMARY + mark.text, "user")
         entry = self.shape.message("user", [text])
@@ -247,7 +250,9 @@ class Planner:
         """What the newest report counts more (or less) than we do for the same messages:
         definitions of tools, and what our estimate is off by. Only a whole path can tell."""
         reports = self._reports
-        if reports is None or reports.anchor is None or self._count or not self._is_whole:
+        if reports is None or reports.anchor is None:
+            return 0
+        if not (self._is_anchored and self._is_whole):
             return 0
         at, report = reports.anchor
         assert self._meter is not None
@@ -393,7 +398,8 @@ def _pinned_of(turn: Turn, pinned: frozenset[int]) -> Turn:
         if not kept.isdisjoint(step):
             kept |= step
     order = sorted(kept)
-    return Turn([turn.items[i] for i in order], [turn.edits[i] for i in order])
+    items, edits = [turn.items[i] for i in order], [turn.edits[i] for i in order]
+    return Turn(items, edits, turn.is_past_cut)
 
 
 def steps_of(items: list[Item]) -> list[set[int]]:

@@ -229,8 +229,11 @@ def _module(name: str) -> Any:
         return None
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def as_json(value: Any) -> str:
     """``value`` as a model reads it: compact, not escaped."""
     if isinstance(value, str):
         return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "" if value is None else _JSON.encode(value)

@@ -1,7 +1,7 @@
 """Reading a path from its newest message back, turn by turn.
 
-A turn begins with a user message before which no call is unanswered. A path is cut only
-there, so that no call is parted from its result. The reader is fed one message at a time
+A turn begins with a user message before which no call waits for a result that comes later.
+A path is cut only there, so that no call is parted from its result. The reader is fed one message at a time
 and tells when it wants no more, so that whoever reads the rows reads no more than needed.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sessiontree.core import marks
+from sessiontree.core import marks, pairing
 from sessiontree.core.marks import NO_EDITS, Edits, Item, Mark
+from sessiontree.core.message import calls_of, results_of
 
 
 @dataclass(slots=True)
@@ -19,10 +20,20 @@ class Turn:
 
     items: list[Item]
     edits: list[Edits]
+    is_past_cut: bool = False
+    """True when a cut or a summary leaves it out, its pinned messages apart."""
 
     @property
     def ids(self) -> list[int]:
         return [item.id for item in self.items]
+
+
+class _Said:
+    """The calls and results of a message."""
+
+    def __init__(self, item: Item) -> None:
+        self.calls = calls_of(item.parts)
+        self.results = results_of(item.parts)
 
 
 @dataclass(slots=True)
@@ -42,12 +53,11 @@ class Reader:
     in_force: Edits = NO_EDITS
     waiting: list[Mark] = field(default_factory=list[Mark])
     """Marks whose ``ref_id`` was not met yet."""
-    met: list[Mark] = field(default_factory=list[Mark])
+    _is_past: bool = False
 
     def feed(self, item: Item) -> list[Turn]:
         """The turns that are complete now that ``item`` is known to come before them."""
-        if self.is_cut:
-            return []
+        was_cut = self.is_cut
         done = self._close() if self._begins_turn(before=item) else []
         if item.role == "mark":
             self._meet_mark(item)
@@ -55,17 +65,28 @@ class Reader:
             self.in_force = Edits(self.in_force.elisions, self.in_force.drops_images, True)
         else:
             self._add(item)
-        return done + self.end() if self.is_cut else done
+        if self.is_cut and not was_cut:
+            done += self.end()
+            self._is_past = True
+        return done
 
     def end(self) -> list[Turn]:
         """The turn that was being read, when nothing comes before it."""
         return self._close() if self.items else []
 
     def _begins_turn(self, before: Item) -> bool:
-        return bool(self.items) and self.items[-1].role == "user" and before.open_calls == 0
+        if not self.items or self.items[-1].role != "user":
+            return False
+        return before.open_calls == 0 or self._answers_itself()
+
+    def _answers_itself(self) -> bool:
+        """True when no result in the turn answers a call before it: then a call that was
+        never answered, further back, does not tie the turn to it."""
+        found = pairing.pair([_Said(item) for item in reversed(self.items)])
+        return all(fault.kind == "unanswered_call" for fault in found.violations)
 
     def _close(self) -> list[Turn]:
-        turn = Turn(self.items[::-1], self.edits[::-1])
+        turn = Turn(self.items[::-1], self.edits[::-1], self._is_past)
         self.items, self.edits, self.weight = [], [], 0
         return [turn]
 
@@ -84,7 +105,6 @@ class Reader:
         mark = marks.read(item)
         if mark is None:
             return
-        self.met.append(mark)
         if mark.kind == "summary" and mark.text and self.summary is None:
             self.summary = mark
         force = self.in_force

@@ -19,15 +19,23 @@ class Found(NamedTuple):
     picture: Picture
 
 
-def find(entries: list[Entry], shape: Shape) -> Iterator[Found]:
-    """All images, oldest first."""
-    for at, entry in enumerate(entries):
-        for part, inside, picture in inside_of(entry, shape):
-            yield Found(at, part, inside, picture)
+def find(request: Request) -> list[Found]:
+    """All images, oldest first; looked for once, until the entries change."""
+    if request.kinds.isdisjoint(request.shape.holders):
+        return []
+    if request.pictures is None:
+        request.pictures = [
+            Found(at, part, inside, picture)
+            for at, entry in enumerate(request.entries)
+            for part, inside, picture in inside_of(entry, request.shape)
+        ]
+    return request.pictures
 
 
 def inside_of(entry: Entry, shape: Shape) -> Iterator[tuple[int, int | None, Picture]]:
     """The images of one entry: (block, place inside the block, image)."""
+    if entry.kinds.isdisjoint(shape.holders):
+        return
     for part, block in enumerate(entry.blocks):
         if block.kind == "image":
             picture = shape.picture(block.native)
@@ -88,6 +96,6 @@ def _without(entry: Entry, shape: Shape, at: int, which: set[tuple[int, int, int
 
 def keep_newest(request: Request, most: int, rule: str = "images") -> None:
     """At most ``most`` images: the newest."""
-    found = list(find(request.entries, request.shape))
+    found = find(request)
     oldest = {(f.at, f.part, f.inside) for f in found[: max(0, len(found) - most)]}
     drop(request, rule, oldest, f"at most {most} are sent")

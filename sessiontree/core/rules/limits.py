@@ -35,9 +35,7 @@ def too_many_pixels_or_images(request: Request) -> Iterator[Fault]:
 
 def refused(request: Request) -> dict[Place, str]:
     """The images that would be refused, with the reason; the oldest of too many."""
-    if "image" not in request.kinds and "result" not in request.kinds:
-        return {}
-    found = list(images.find(request.entries, request.shape))
+    found = images.find(request)
     if not found:
         return {}
     limits = ANTHROPIC
@@ -66,15 +64,8 @@ def cut_off(request: Request) -> Iterator[Fault]:
 
 
 def _cut_off(request: Request) -> list[Place]:
-    if "image" not in request.kinds and "result" not in request.kinds and not _is_flat(request):
-        return []
-    found = images.find(request.entries, request.shape)
+    found = images.find(request)
     return [(f.at, f.part, f.inside) for f in found if f.picture.data and not f.picture.is_whole]
-
-
-def _is_flat(request: Request) -> bool:
-    """Responses has images inside its messages, which are one block each."""
-    return request.shape.name == "openai_responses"
 
 
 def drop_cut_off(request: Request) -> None:
@@ -104,7 +95,7 @@ IN_WORDS = 200
 
 def fit_bytes(request: Request, most: int) -> None:
     """Words in place of the oldest images, as many as are over ``most`` bytes."""
-    found = list(images.find(request.entries, request.shape))
+    found = images.find(request)
     bad = _over_the_bytes(request, found, most)
     images.drop(request, "images", set(bad), f"the budget is {most:,} bytes")
 

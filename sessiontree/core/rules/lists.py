@@ -48,6 +48,7 @@ class ListShape:
     assistant: ClassVar[str] = "assistant"
     codes: dict[str, str]
     unique_in: Literal["request", "message"] = "request"
+    holders: frozenset[str] = frozenset({"image", "result"})
     results_stand_alone: bool = False
 
     def open(self, native: Json) -> Entry:

@@ -101,6 +101,8 @@ class Shape(Protocol):
     split, unique, form, empty, first, image."""
     unique_in: Literal["request", "message"]
     """Where a call id may be used only once."""
+    holders: frozenset[str]
+    """The kinds of block that are images, or may hold some inside."""
     results_stand_alone: bool
     """Whether a message of results may hold nothing else."""
 
@@ -180,7 +182,7 @@ class Step:
 class Request:
     """A request while it is checked and mended."""
 
-    __slots__ = ("_entries", "_kinds", "facts", "shape", "steps")
+    __slots__ = ("_entries", "_kinds", "facts", "pictures", "shape", "steps")
 
     def __init__(self, shape: Shape, entries: list[Entry], facts: Facts | None = None) -> None:
         self.shape = shape
@@ -188,6 +190,8 @@ class Request:
         self.steps: list[Step] = []
         self._entries = entries
         self._kinds: frozenset[str] | None = None
+        self.pictures: Any = None
+        """The images in it, once they were looked for (``images.find``)."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -196,7 +200,7 @@ class Request:
     @entries.setter
     def entries(self, entries: list[Entry]) -> None:
         self._entries = entries
-        self._kinds = None
+        self._kinds = self.pictures = None
 
     @property
     def kinds(self) -> frozenset[str]:

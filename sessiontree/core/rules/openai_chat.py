@@ -37,6 +37,7 @@ class ChatShape:
         "image": "C6",
     }
     unique_in: Literal["request", "message"] = "message"
+    holders: frozenset[str] = frozenset({"image", "result"})
     results_stand_alone = False
 
     def open(self, native: Json) -> Entry:

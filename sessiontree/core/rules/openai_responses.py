@@ -34,6 +34,7 @@ class ResponsesShape:
         "image": "R8",
     }
     unique_in: Literal["request", "message"] = "request"
+    holders: frozenset[str] = frozenset({"text", "result"})
     results_stand_alone = True
 
     def open(self, native: Json) -> Entry:

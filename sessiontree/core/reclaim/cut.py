@@ -1,0 +1,35 @@
+"""Cutting: what comes before a turn is no longer sent. A summary in force stays."""
+
+from __future__ import annotations
+
+from sessiontree.core.reclaim.sight import Json, Proposal, Refused, Sight
+from sessiontree.errors import BudgetTooSmall
+
+
+def plan(sight: Sight, *, keep: int) -> Proposal | Refused:
+    """The mark that keeps the newest turns of at most ``keep`` tokens, the newest always."""
+    first = first_kept(sight, keep)
+    if first is None:
+        return Refused("cut", f"all that is sent fits {keep} tokens, or is one turn")
+    text = sight.summary
+    mark: Json = {"role": "mark", "kind": "summary" if text else "cut"}
+    mark |= {"text": text} if text else {}
+    return sight.propose("cut", mark, first, "what comes before is no longer sent")
+
+
+def first_kept(sight: Sight, keep: int) -> int | None:
+    """The first message of the newest turns that fit ``keep`` tokens, the newest always;
+    None when these are all that is sent."""
+    turns = sight.turns()
+    try:
+        window = sight.window(keep, anchored=False)
+    except BudgetTooSmall:
+        kept = 1
+    else:
+        sent = set(window.ids)
+        kept = next(
+            (at for at, (turn, _) in enumerate(turns) if sent.isdisjoint(turn.ids)), len(turns)
+        )
+    if kept >= len(turns):
+        return None
+    return turns[kept - 1][0].ids[0]

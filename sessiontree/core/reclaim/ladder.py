@@ -1,0 +1,100 @@
+"""The ladder: the cheapest reclaim first, until the window fits.
+
+    elide       costs nothing, loses old output that can be had again
+    images      costs nothing, loses old pictures
+    summary     costs a call of a model, keeps the meaning
+    cut         costs nothing, loses the meaning: only where no summary is to be had
+
+A rung that does not make the window smaller is refused, and the next is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from dataclasses import dataclass, field
+
+from sessiontree.core.reclaim import cut, elide, images, summary
+from sessiontree.core.reclaim.sight import Proposal, Refused, Sight
+from sessiontree.core.reclaim.summary import Ask
+from sessiontree.errors import WindowError
+
+THRESHOLD = 0.7
+"""The share of the budget below which nothing is reclaimed, and to which it is."""
+
+
+@dataclass(slots=True)
+class Climb:
+    """What came of climbing: the marks to append, in order, and what was refused."""
+
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
+    refused: list[Refused] = field(default_factory=list[Refused])
+    before: int = 0
+    """Tokens of the window at first, by the provider's report where there is one."""
+    after: int = 0
+    goal: int = 0
+
+    @property
+    def fits(self) -> bool:
+        return self.after <= self.goal
+
+
+Climbing = Generator[Ask, str, Climb]
+
+
+def climb(
+    sight: Sight,
+    budget: int,
+    *,
+    threshold: float = THRESHOLD,
+    spared: Collection[str] = (),
+    can_summarise: bool = False,
+) -> Climbing:
+    """Climb until the window costs at most ``threshold`` of ``budget`` tokens.
+
+    A generator, so that it waits for nothing itself: it yields an ``Ask`` when it wants a
+    summary (only with ``can_summarise``), is sent the answer, and returns a ``Climb``.
+
+    WindowError: a threshold that is none. ReclaimRefused: an answer that is no summary, or
+    no smaller than what it stands for.
+    """
+    if not 0 < threshold <= 1:
+        raise WindowError(f"a threshold of {threshold!r} is none", hint="above 0, at most 1")
+    found = Climb(goal=max(1, int(budget * threshold)))
+    found.before = found.after = sight.window().tokens
+    for rung in (_elide, _images):
+        if not found.fits:
+            sight = _take(found, sight, rung(sight, found.goal, spared))
+    if not found.fits and can_summarise:
+        sight = yield from _summarise(found, sight, budget)
+    if not found.fits:
+        sight = _take(found, sight, cut.plan(sight, keep=found.goal))
+    return found
+
+
+def _take(found: Climb, sight: Sight, result: Proposal | Refused) -> Sight:
+    """The path under the mark, when it was proposed."""
+    if isinstance(result, Refused):
+        found.refused.append(result)
+        return sight
+    found.proposals.append(result)
+    found.after -= result.saves
+    return sight.under(result.mark, result.ref_id)
+
+
+def _elide(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
+    """With small budgets the defaults would protect everything."""
+    protect, save = min(elide.PROTECT, goal // 2), min(elide.SAVE, goal // 10)
+    return elide.plan(sight, protect=protect, save=save, spared=spared)
+
+
+def _images(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
+    return images.plan(sight)
+
+
+def _summarise(found: Climb, sight: Sight, budget: int) -> Generator[Ask, str, Sight]:
+    asked = summary.ask(sight, keep=min(summary.KEEP, found.goal // 2), limit=budget)
+    if isinstance(asked, Refused):
+        found.refused.append(asked)
+        return sight
+    answer = yield asked
+    return _take(found, sight, summary.accept(asked, answer, sight))
