@@ -232,7 +232,9 @@ def _arguments(body: Mapping[str, Any], where: str) -> Any:
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         return shapes.parsed_arguments(arguments)
-    if arguments is None or isinstance(arguments, dict):  # some local servers give the object
+    if arguments is None:
+        return {}
+    if isinstance(arguments, dict):  # some local servers give the object
         return cast("Any", arguments)
     raise shapes.wrong(NAME, f"{where}.arguments is {shapes.kind_of(arguments)}, not a string")
 

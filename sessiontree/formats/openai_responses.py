@@ -170,7 +170,9 @@ def _call(item: Native, kind: str) -> Part:
         "id": shapes.text_in(item, "call_id", NAME, "it"),
         "name": shapes.text_in(item, "name", NAME, "it"),
     }
-    if kind == "function_call":
+    if kind == "function_call" and item.get("arguments") is None:
+        part["arguments"] = {}
+    elif kind == "function_call":
         arguments = shapes.text_in(item, "arguments", NAME, "it")
         part["arguments"] = shapes.parsed_arguments(arguments)
     else:
