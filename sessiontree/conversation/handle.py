@@ -16,7 +16,7 @@ from sessiontree.core.message import META, Message, MessageRow, NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
 from sessiontree.core.tree import Tree
-from sessiontree.errors import BadArgument, FormatError, HeadMoved, NothingToRetry, OwnerMismatch
+from sessiontree.errors import BadArgument, FormatError, HeadMoved, OwnerMismatch
 from sessiontree.store import conversations, heads, messages, reads
 from sessiontree.store.messages import Append
 
@@ -141,14 +141,11 @@ class Conversation:
         batch: list[NewMessage],
         parent: int | _Head | None,
         cause: Cause = "append",
-        ref: int | None = None,
     ) -> list[Message]:
         if parent is HEAD:
-            wish = Append(batch, now(), True, expected=self.head, cause=cause, ref=ref)
+            wish = Append(batch, now(), True, expected=self.head, cause=cause)
         else:
-            wish = Append(
-                batch, now(), False, expected=self.head, parent=parent, cause=cause, ref=ref
-            )
+            wish = Append(batch, now(), False, expected=self.head, parent=parent, cause=cause)
         return await self._anchor.save(wish)
 
     async def edit(self, message_id: int, message: object) -> Message:
@@ -249,11 +246,7 @@ class Conversation:
         NothingToRetry: there is none. HeadMoved: another writer moved the head.
         """
         found = await self._move(heads.retry, self.head)
-        if found is None:
-            raise NothingToRetry(
-                f"conversation {self.id} has no user message on the path of its head",
-                hint="append one first",
-            )
+        assert found is not None
         return found
 
     async def rewind(self, label: str, *, digest: str | None = None) -> Message | None:

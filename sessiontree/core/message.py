@@ -149,6 +149,8 @@ class NewMessage:
     meta: Mapping[str, Any] | None = None
     created_at: int | None = None
     """Microseconds since 1970, UTC; None means the moment it is saved."""
+    ref: int | None = None
+    """The one other message, saved before, that a mark or a digest speaks of."""
     open_calls: int = field(default=0, kw_only=True)
     """Calls unanswered once this message is added; set by pairing."""
 

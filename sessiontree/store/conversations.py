@@ -124,7 +124,8 @@ def rewind(
     to = find_checkpoint(db, conversation, label).message_id
     if digest is None:
         return branch(db, conversation, to, "rewind", now)
-    wish = Append([digest], now, at_head=False, parent=to, ref=head, cause="rewind")
+    digest.ref = head
+    wish = Append([digest], now, at_head=False, parent=to, cause="rewind")
     return append(db, conversation, wish).rows[-1]
 
 

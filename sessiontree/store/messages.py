@@ -54,8 +54,6 @@ class Append:
     expected: int | None = None
     """The head that the writer last saw."""
     parent: int | None = None
-    ref: int | None = None
-    """What the first message speaks of."""
     cause: Cause = "append"
     labels: Sequence[tuple[str, str | None, bool]] = ()
     """Checkpoints (label, note, replace) to set on the last message."""
@@ -86,8 +84,10 @@ def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
         set_checkpoint(db, conversation, label, last, note, wish.now, replace)
     for turn in wish.drafts:
         db.execute(SQL["delete_draft"], {"conversation": conversation, "turn": turn})
-    if not fresh:  # a retry: a writer that has seen the head keeps it
-        return Appended(rows, head if head == wish.expected else last, moved=True)
+    if not fresh:  # a retry
+        inside = bool(rows) and rows[-1].open_calls > 0
+        seen = wish.expected if inside or head == wish.expected else last
+        return Appended(rows, seen, moved=True)
     if wish.at_head and head not in (wish.expected, fresh[0].parent_id):
         return Appended(rows, head, moved=False)
     move_head(db, conversation, (head, current), last, wish.cause, wish.now)
@@ -113,8 +113,7 @@ def _save_chain(
     fresh: list[MessageRow] = []
     for message, row in zip(wish.messages, known, strict=True):
         if row is None:
-            ref = wish.ref if not fresh else None
-            row = _row(new_id + len(fresh), conversation, place, message, ref, wish.now)
+            row = _row(new_id + len(fresh), conversation, place, message, message.ref, wish.now)
             place = Place(row.id, row.depth, row.open_calls, row.system_id)
             fresh.append(row)
         rows.append(row)
