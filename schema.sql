@@ -95,7 +95,7 @@ CREATE TABLE move (
 	prev_id INTEGER,  -- the move that was current before it
 	from_id INTEGER,  -- the head before; null: none
 	to_id INTEGER,  -- the head after; null: none
-	cause TEXT NOT NULL,  -- append, branch, edit, retry, rewind, fork, import
+	cause TEXT NOT NULL,  -- append, branch, edit, retry, rewind, import, reclaim
 	created_at INTEGER NOT NULL,  -- microseconds since 1970, UTC
 	PRIMARY KEY (conversation_id, id),
 	FOREIGN KEY(conversation_id) REFERENCES conversation (id) ON DELETE CASCADE

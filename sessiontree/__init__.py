@@ -12,9 +12,12 @@ from sessiontree.conversation.handle import HEAD, Conversation
 from sessiontree.conversation.resume import Resume
 from sessiontree.conversation.store import Store, open_store
 from sessiontree.conversation.turn import Turn
+from sessiontree.conversation.windows import Reclaimed
 from sessiontree.core.message import Message, NewMessage, Part, ToolCall, ToolResult
 from sessiontree.core.records import Checkpoint, ConversationInfo, Graft, Move, Problem
+from sessiontree.core.rules import Violation, violations
 from sessiontree.core.tree import Node, Tree
+from sessiontree.core.window import Budget, Window
 from sessiontree.errors import (
     BadArgument,
     BudgetTooSmall,
@@ -50,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "HEAD",
     "BadArgument",
+    "Budget",
     "BudgetTooSmall",
     "Checkpoint",
     "CheckpointExists",
@@ -75,6 +79,7 @@ __all__ = [
     "OwnerMismatch",
     "Part",
     "Problem",
+    "Reclaimed",
     "Resume",
     "SessionTreeError",
     "Store",
@@ -92,5 +97,8 @@ __all__ = [
     "TreeError",
     "Turn",
     "UnsettledTurn",
+    "Violation",
+    "Window",
     "open_store",
+    "violations",
 ]

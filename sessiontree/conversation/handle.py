@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
 from sessiontree import formats
-from sessiontree.conversation import arguments
+from sessiontree.conversation import arguments, windows
 from sessiontree.conversation.anchor import Anchor, now, read_batch, wrap
 from sessiontree.conversation.draft import Draft, drafts_of
 from sessiontree.conversation.resume import Resume, resume_of
 from sessiontree.conversation.turn import Turn
+from sessiontree.conversation.windows import Going, Reclaimed, ReclaimKind, Summarise
+from sessiontree.core import reclaim as reclaims
 from sessiontree.core.message import META, Message, MessageRow, NewMessage
+from sessiontree.core.meter import Count
 from sessiontree.core.pairing import settle
+from sessiontree.core.planner import Thinking
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
 from sessiontree.core.tree import Tree
+from sessiontree.core.window import Budget, Window
 from sessiontree.errors import BadArgument, FormatError, HeadMoved, OwnerMismatch
 from sessiontree.store import conversations, heads, messages, reads
 from sessiontree.store.messages import Append
@@ -328,20 +333,126 @@ class Conversation:
         anchor = self._anchor
         return Conversation(Anchor(anchor.backend, info, anchor.scope, info.head, anchor.live))
 
+    # ---- what is sent ------------------------------------------------------------
+
+    async def window(
+        self,
+        budget: Budget | int | None = None,
+        *,
+        target: str | None = None,
+        pinned: Collection[int] = (),
+        turn: Going | None = None,
+        thinking: Thinking = "auto",
+        model: str | None = None,
+        tools: bool | None = None,
+        count: Count | None = None,
+        exact: bool | None = None,
+    ) -> Window:
+        """What is sent to the model: the newest whole turns of the path that fit, valid for
+        the provider. Nothing that is stored is changed.
+
+        budget    tokens, or a Budget; None for no limit. The system prompt counts.
+        target    anthropic, openai_chat, openai_responses, gemini, bedrock; by default what
+                  the conversation is written for
+        pinned    ids of messages that are always sent, in their place
+        turn      a turn that is going on: its messages come last, those in flight too
+        thinking  "auto" leaves out reasoning that the provider would refuse, "keep", "drop"
+        model     its name, for counting and for rules of some models only
+        tools     whether the request offers tools
+        count     the caller's own count of a message; exact: by tokenizer (extra ``tokens``)
+
+        BudgetTooSmall, when the system prompt, what is pinned and the newest turn do not fit.
+        WindowError: an unknown target, a budget that is none.
+        """
+        return await windows.plan(
+            self._anchor,
+            self.head if turn is None else turn.head,
+            budget,
+            target,
+            () if turn is None else turn.pending,
+            pinned=[self._id(each) for each in pinned],
+            thinking=thinking,
+            model=model,
+            tools=tools,
+            count=count,
+            exact=exact,
+        )
+
+    async def reclaim(
+        self,
+        kind: ReclaimKind = "auto",
+        *,
+        budget: int | None = None,
+        threshold: float = reclaims.THRESHOLD,
+        target: str | None = None,
+        model: str | None = None,
+        keep: int | None = None,
+        protect: int = reclaims.elide.PROTECT,
+        save: int = reclaims.elide.SAVE,
+        spared: Collection[str] = (),
+        summarise: Summarise | None = None,
+        instructions: str = reclaims.summary.INSTRUCTIONS,
+    ) -> Reclaimed:
+        """Make later windows smaller by marks on the path; ``undo`` takes them back.
+
+        "elide"      results of tools become a line each: all but the newest ``protect`` tokens
+                     of them, if that saves ``save``, never those of the tools ``spared``
+        "images"     images become a line each, all but the newest ``keep``
+        "cut"        windows begin with the newest turns of at most ``keep`` tokens
+        "summarise"  the same, and what ``summarise`` answers stands for what came before
+        "auto"       these in that order, a cut last, until a window costs at most
+                     ``threshold`` of ``budget``; nothing when it does already
+
+        A mark that would not make the window smaller is not appended; ``refused`` tells.
+        ReclaimRefused: the summariser's answer is no text, or no smaller than what it would
+        stand for; nothing is changed, as when it raises. HeadMoved: as with ``append``.
+        """
+        view = await windows.sight(self._anchor, target, model=model)
+        wish = windows.Wish(
+            kind, budget, threshold, keep, protect, save, spared, summarise, instructions
+        )
+        return await self._mark(await windows.proposals(view, wish))
+
+    async def recover(
+        self, window: Window, error: object, *, spared: Collection[str] = ()
+    ) -> Reclaimed | None:
+        """After a provider refused ``window`` as too large: the marks that make the next one
+        small enough, past the estimate, without a call of a model.
+
+        Plan the next window with ``window.recover(error).as_budget(window.budget)``. None:
+        the error speaks of something else.
+        """
+        found = window.recover(error)
+        if found is None:
+            return None
+        view = await windows.sight(self._anchor, window.target)
+        return await self._mark(windows.recovered(view, found, spared))
+
+    async def _mark(self, climbed: reclaims.Climb) -> Reclaimed:
+        """Append the marks of a reclaim, all or none."""
+        marks = [formats.read(each.mark, format="mark") for each in climbed.proposals]
+        for mark, proposal in zip(marks, climbed.proposals, strict=True):
+            mark.ref = proposal.ref_id
+        saved = await self._save(marks, HEAD, "reclaim") if marks else []
+        return Reclaimed(saved, climbed.refused, climbed.before, climbed.after)
+
     # ---- after a crash -----------------------------------------------------------
 
-    async def resume(self) -> Resume:
+    async def resume(
+        self, budget: Budget | int | None = None, *, target: str | None = None
+    ) -> Resume:
         """Where the conversation stands, and what was in flight when it stopped.
 
         Looks at the head afresh. Drafts of turns that go on in this process are left out;
-        those it tells of are let go with the next save.
+        those it tells of are let go with the next save. With a ``budget`` it has a window.
         """
         await self.refresh()
         read = self._anchor.backend.read
         path = await self.path()
         drafts = drafts_of(await read(reads.drafts, self.id), self._anchor.live)
         self._anchor.reported = {draft.turn for draft in drafts}
-        return resume_of(self.id, path, await self.checkpoints(), drafts)
+        window = None if budget is None else await self.window(budget, target=target)
+        return resume_of(self.id, path, await self.checkpoints(), drafts, window)
 
 
 def _wrapped(rows: list[MessageRow]) -> list[Message]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from sessiontree.conversation.anchor import unsaved
 from sessiontree.conversation.draft import Draft
 from sessiontree.core.message import Message, ToolCall
 from sessiontree.core.records import Checkpoint
+from sessiontree.core.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,29 @@ class Resume:
     checkpoints: list[Checkpoint]
     interrupted: list[ToolCall]
     draft: list[Message]
-    window: Any = None
+    window: Window | None = None
+    """What would be sent, when a budget was given."""
     outside: list[Checkpoint] = field(default_factory=list[Checkpoint])
+    """Checkpoints whose message is not in the window; rewinding to them lands there still."""
     drafts: list[Draft] = field(default_factory=list[Draft], repr=False)
     conversation_id: int = 0
 
 
 def resume_of(
-    conversation: int, path: list[Message], checkpoints: list[Checkpoint], drafts: list[Draft]
+    conversation: int,
+    path: list[Message],
+    checkpoints: list[Checkpoint],
+    drafts: list[Draft],
+    window: Window | None,
 ) -> Resume:
     """A resume of what was read."""
+    sent = set(window.ids) if window else None
     return Resume(
         path,
         checkpoints,
         [call for draft in drafts for call in draft.open_calls],
         [unsaved(m, conversation, draft.parent_id) for draft in drafts for m in draft.messages],
-        drafts=drafts,
-        conversation_id=conversation,
+        window,
+        [each for each in checkpoints if sent is not None and each.message_id not in sent],
+        drafts,
     )

@@ -118,11 +118,16 @@ class Turn:
                 known = None if key is None else await self._saved(key)
                 if known is None:
                     raise
-                return known
+                self._pass(known)
+                return wrap(known)
 
-    async def _saved(self, key: str) -> Message | None:
-        row = await self._anchor.backend.read(reads.message_by_key, self._anchor.id, key)
-        return None if row is None else wrap(row)
+    async def _saved(self, key: str) -> MessageRow | None:
+        return await self._anchor.backend.read(reads.message_by_key, self._anchor.id, key)
+
+    def _pass(self, known: MessageRow) -> None:
+        """What was saved before goes on from where it stands, between steps."""
+        if not self._step and known.open_calls == 0:
+            self._leaf = known.id
 
     async def interrupt(self, note: str | None = None) -> list[Message]:
         """Answer every open call with a result that says it was interrupted, and save.
@@ -179,8 +184,9 @@ class Turn:
             raise
 
     async def _draft(self, step: list[NewMessage]) -> Message:
-        def then(_: MessageRow | None) -> None:
-            self._step = step
+        def then(known: MessageRow | None) -> None:
+            if known is None:
+                self._step = step
 
         message, position = step[-1], len(step) - 1
         known = await self._anchor.backend.write_then(
@@ -202,7 +208,7 @@ class Turn:
             self._step = []
             self._labels = []
             if done.rows:
-                self._leaf = done.rows[-1].id
+                self._pass(done.rows[-1])
 
         return await self._anchor.save(wish, seen)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from sessiontree.core.message import NewMessage
 
-Cause = Literal["append", "branch", "edit", "retry", "rewind", "import"]
+Cause = Literal["append", "branch", "edit", "retry", "rewind", "import", "reclaim"]
 
 
 class ConversationInfo(NamedTuple):

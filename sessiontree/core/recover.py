@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast
 
 Kind = Literal["tokens", "bytes"]
@@ -111,6 +111,12 @@ class Recovery:
         if self.actual is None or self.limit is None:
             return None
         return self.actual - self.limit
+
+    def as_budget(self, budget: Any) -> Any:
+        """``budget`` (a ``Budget``) with the limit that was found; a smaller one stays."""
+        before = getattr(budget, self.kind)
+        limit = self.budget if before is None else min(before, self.budget)
+        return replace(budget, **{self.kind: limit})
 
     def __str__(self) -> str:
         known = f": {self.actual} of {self.limit}" if self.over is not None else ""

@@ -225,7 +225,7 @@ class Move(SQLModel, table=True):
     from_id: int | None = Field(default=None, sa_column=_integer("the head before; null: none"))
     to_id: int | None = Field(default=None, sa_column=_integer("the head after; null: none"))
     cause: str = Field(
-        sa_column=_text("append, branch, edit, retry, rewind, fork, import", null=False)
+        sa_column=_text("append, branch, edit, retry, rewind, import, reclaim", null=False)
     )
     created_at: int = Field(sa_column=_integer("microseconds since 1970, UTC", null=False))
 

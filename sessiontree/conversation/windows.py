@@ -1,0 +1,256 @@
+"""Windows and reclaims of a conversation: reads the path, newest first, for the planners of
+core/, and appends the marks that they propose."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from sessiontree import formats
+from sessiontree.conversation.anchor import Anchor, wrap
+from sessiontree.core import rules
+from sessiontree.core.marks import Item
+from sessiontree.core.message import Message
+from sessiontree.core.planner import Planner
+from sessiontree.core.reclaim import (
+    Ask,
+    Climb,
+    Proposal,
+    Refused,
+    Sight,
+    climb,
+    cut,
+    elide,
+    images,
+    summary,
+)
+from sessiontree.core.recover import Recovery
+from sessiontree.core.window import Budget, Window
+from sessiontree.errors import WindowError
+from sessiontree.store import reads
+
+ReclaimKind = Literal["auto", "elide", "images", "cut", "summarise"]
+Summarise = Callable[[Ask], Awaitable[str]]
+"""The caller's summariser: gets a request (``ask.window.request()``, or ``ask.text``), returns the
+summary."""
+
+FIRST_PAGE = 64
+"""Messages read at first; each further page is twice as long."""
+LONGEST_PAGE = 2_048
+
+PROVIDER_OF: Mapping[str, str] = {"claude_code": "anthropic", "pi": "anthropic"}
+"""What a session of a program was sent to, where its messages do not say it themselves."""
+
+
+class Going(Protocol):
+    """A turn that goes on, blocking or not."""
+
+    @property
+    def head(self) -> int | None: ...
+    @property
+    def pending(self) -> list[Message]: ...
+
+
+@dataclass(slots=True)
+class Reclaimed:
+    """What a reclaim did. Tokens are those of the window before and after."""
+
+    marks: list[Message] = field(default_factory=list[Message])
+    """The marks that were appended, oldest first; none when nothing was to be done."""
+    refused: list[Refused] = field(default_factory=list[Refused])
+    """What was tried and was not worth it."""
+    before: int = 0
+    after: int = 0
+
+
+async def newest_first(
+    anchor: Anchor, leaf: int | None, pending: Sequence[Message] = ()
+) -> AsyncIterator[Item]:
+    """The messages of a path from its end, read in pages that grow: a window costs what it
+    sends, not what the conversation holds. ``pending`` come after the leaf."""
+    page, size = [], FIRST_PAGE
+    if leaf is not None:
+        page = await anchor.backend.read(reads.path, anchor.id, leaf, size)
+    depth = page[-1].depth if page else -1
+    for place, message in reversed(list(enumerate(pending, 1))):
+        row = message.row._replace(id=-place, depth=depth + place)
+        yield wrap(row)
+    while page:
+        for row in reversed(page):
+            yield wrap(row)
+        parent = page[0].parent_id
+        if parent is None:
+            return
+        size = min(2 * size, LONGEST_PAGE)
+        page = await anchor.backend.read(reads.path, anchor.id, parent, size)
+
+
+async def system_of(anchor: Anchor, leaf: int | None) -> Item | None:
+    """The system prompt in force at ``leaf``."""
+    row = await anchor.backend.read(reads.system_message, anchor.id, leaf)
+    return wrap(row) if row else None
+
+
+async def target_of(anchor: Anchor, leaf: int | None, target: str | None) -> str:
+    """The provider that a window is for: as asked, else as the conversation or its newest
+    message is written."""
+    if target is not None:
+        rules.shape_of(target)
+        return target
+    names = [anchor.info.format]
+    if leaf is not None:
+        rows = await anchor.backend.read(reads.path, anchor.id, leaf, FIRST_PAGE)
+        names += [row.format for row in reversed(rows)]
+    for name in names:
+        provider = PROVIDER_OF.get(name or "", name)
+        if provider in rules.PROVIDERS:
+            return provider
+    raise WindowError(
+        f"conversation {anchor.id} does not tell which provider it is for",
+        hint=f"name a target: {', '.join(rules.PROVIDERS)}",
+    )
+
+
+async def plan(
+    anchor: Anchor,
+    leaf: int | None,
+    budget: Budget | int | None,
+    target: str | None,
+    pending: Sequence[Message] = (),
+    **options: Any,
+) -> Window:
+    """The window of a path; reads no further back than it reaches."""
+    planner = Planner(
+        await target_of(anchor, leaf, target),
+        formats.codec,
+        budget=budget,
+        system=await system_of(anchor, leaf),
+        **options,
+    )
+    async for item in newest_first(anchor, leaf, pending):
+        if not planner.feed(item):
+            break
+    return planner.finish()
+
+
+async def sight(anchor: Anchor, target: str | None, **options: Any) -> Sight:
+    """The path of the head as reclaims see it: back to a cut or a summary in force."""
+    provider = await target_of(anchor, anchor.head, target)
+    system = await system_of(anchor, anchor.head)
+    planner = Planner(provider, formats.codec, system=system, **options)
+    items: list[Item] = []
+    async for item in newest_first(anchor, anchor.head):
+        items.append(item)
+        if not planner.feed(item):
+            break
+    return Sight(items, provider, formats.codec, system=system, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a caller of ``reclaim`` asked for; see there."""
+
+    kind: ReclaimKind
+    budget: int | None
+    threshold: float
+    keep: int | None
+    protect: int
+    save: int
+    spared: Collection[str]
+    summarise: Summarise | None
+    instructions: str
+
+
+async def proposals(view: Sight, wish: Wish) -> Climb:
+    """The marks that the wish comes to, not appended yet."""
+    if wish.kind == "auto":
+        return await _climbed(view, wish)
+    found = Climb(before=view.tokens)
+    result = await _single(view, wish)
+    if isinstance(result, Refused):
+        found.refused.append(result)
+    else:
+        found.proposals.append(result)
+    found.after = found.before - sum(proposal.saves for proposal in found.proposals)
+    return found
+
+
+async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
+    if wish.kind == "elide":
+        return elide.plan(view, protect=wish.protect, save=wish.save, spared=wish.spared)
+    if wish.kind == "images":
+        return images.plan(view, keep=wish.keep or 0)
+    keep = summary.KEEP if wish.keep is None else wish.keep
+    if wish.kind == "cut":
+        return cut.plan(view, keep=keep)
+    summarise = _required(wish.summarise)
+    asked = summary.ask(view, keep=keep, limit=wish.budget, instructions=wish.instructions)
+    return (
+        asked if isinstance(asked, Refused) else summary.accept(asked, await summarise(asked), view)
+    )
+
+
+async def _climbed(view: Sight, wish: Wish) -> Climb:
+    """Climb the ladder, asking the caller's summariser where a summary is wanted."""
+    if wish.budget is None:
+        raise WindowError(
+            "reclaim 'auto' needs a budget", hint="say what has to fit: budget=100_000"
+        )
+    climbing = climb(
+        view,
+        wish.budget,
+        threshold=wish.threshold,
+        spared=wish.spared,
+        can_summarise=wish.summarise is not None,
+    )
+    answer: str | None = None
+    try:
+        while True:
+            asked = next(climbing) if answer is None else climbing.send(answer)
+            answer = await _required(wish.summarise)(asked)
+    except StopIteration as end:
+        return end.value
+
+
+def _required(summarise: Summarise | None) -> Summarise:
+    if summarise is None:
+        raise WindowError(
+            "a summary needs a summariser", hint="pass summarise=an async function of the request"
+        )
+    return summarise
+
+
+def recovered(view: Sight, found: Recovery, spared: Collection[str]) -> Climb:
+    """The marks that bring a window under what a provider would take; no model is asked."""
+    if found.kind == "tokens":
+        climbing = climb(view, found.budget, threshold=1.0, spared=spared)
+        try:
+            next(climbing)
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("the ladder asked for a summary that was not offered")
+    return _lighter(view, found.budget, spared)
+
+
+def _lighter(view: Sight, budget: int, spared: Collection[str]) -> Climb:
+    """Bytes: images first, for they weigh most; then old results; then old turns."""
+    climbed = Climb(before=view.tokens, after=view.tokens)
+
+    def rung(result: Proposal | Refused) -> None:
+        nonlocal view
+        if isinstance(result, Refused):
+            climbed.refused.append(result)
+            return
+        climbed.proposals.append(result)
+        climbed.after -= result.saves
+        view = view.under(result.mark, result.ref_id)
+
+    if view.window().bytes > budget:
+        rung(images.plan(view))
+    if view.window().bytes > budget:
+        rung(elide.plan(view, protect=0, save=0, spared=spared))
+    size = view.window().bytes
+    if size > budget:
+        rung(cut.plan(view, keep=max(1, view.tokens * budget // size)))
+    return climbed
