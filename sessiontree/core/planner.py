@@ -297,7 +297,7 @@ class Planner:
     # --- The result -----------------------------------------------------------------------
 
     def _window(self, request: Request, total: int) -> Window:
-        ready, why = self._readiness()
+        ready, why = self._readiness(request)
         dropped = self._dropped()
         entries = request.entries
         messages = [
@@ -320,9 +320,9 @@ class Planner:
             budget=self.budget,
         )
 
-    def _readiness(self) -> tuple[bool, str]:
+    def _readiness(self, request: Request) -> tuple[bool, str]:
         newest = self._reader.newest
-        if newest is None:
+        if newest is None or not request.entries:
             return False, "the path has no message to answer"
         if newest.role == "assistant" and not newest.open_calls:
             return False, "the path ends with the assistant's answer: nothing waits for one"
@@ -330,8 +330,8 @@ class Planner:
         if waiting:
             names = ", ".join(waiting)
             return False, f"calls wait for their results ({names}); placeholders stand for them"
-        if newest.role == "assistant":
-            return False, "the path ends with the assistant's message"
+        if newest.role == "assistant" or request.entries[-1].sender == "assistant":
+            return False, "what is sent ends with the assistant's message"
         return True, ""
 
     def _waiting(self) -> list[str]:

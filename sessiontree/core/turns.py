@@ -1,8 +1,8 @@
 """Reading a path from its newest message back, turn by turn.
 
 A turn begins with a user message before which no call waits for a result that comes later.
-A path is cut only there, so that no call is parted from its result. The reader is fed one message at a time
-and tells when it wants no more, so that whoever reads the rows reads no more than needed.
+A path is cut only there, so that no call is parted from its result. The reader is fed one
+message at a time, so that whoever reads the rows reads no more of them than needed.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Reader:
     waiting: list[Mark] = field(default_factory=list[Mark])
     """Marks whose ``ref_id`` was not met yet."""
     _is_past: bool = False
+    _cuts_next: bool = False
 
     def feed(self, item: Item) -> list[Turn]:
         """The turns that are complete now that ``item`` is known to come before them."""
@@ -65,7 +66,7 @@ class Reader:
             self.in_force = Edits(self.in_force.elisions, self.in_force.drops_images, True)
         else:
             self._add(item)
-        if self.is_cut and not was_cut:
+        if self.is_cut and not (was_cut or self._is_past):
             done += self.end()
             self._is_past = True
         return done
@@ -88,6 +89,8 @@ class Reader:
     def _close(self) -> list[Turn]:
         turn = Turn(self.items[::-1], self.edits[::-1], self._is_past)
         self.items, self.edits, self.weight = [], [], 0
+        if self._cuts_next:
+            self.is_cut = self._is_past = True
         return [turn]
 
     def _add(self, item: Item) -> None:
@@ -120,5 +123,7 @@ class Reader:
             self.in_force = Edits((*force.elisions, mark), force.drops_images, True)
         elif mark.kind == "images":
             self.in_force = Edits(force.elisions, True, True)
+        elif self.newest is None:  # it would leave nothing: the newest turn is always sent
+            self._cuts_next = True
         else:
             self.is_cut = True

@@ -54,7 +54,9 @@ def path(natives: Iterable[Mapping[str, Any]], fmt: str, **more: Any) -> list[Ms
     found: list[Msg] = []
     for at, given in enumerate(natives):
         native, fields = given if isinstance(given, tuple) else (given, {})
-        own = "mark" if native.get("role") == "mark" else fields.pop("format", fmt)
+        fields = dict(fields)
+        own = fields.pop("format", fmt)
+        own = "mark" if native.get("role") == "mark" else own
         role = formats.codec(own).decode(native).role
         found.append(Msg(at + 1, role, own, dict(native), at, **{**more, **fields}))
         found[-1].tokens = found[-1].tokens or estimate(str(native))
