@@ -50,4 +50,5 @@ def resume_of(
         window,
         [each for each in checkpoints if sent is not None and each.message_id not in sent],
         drafts,
+        conversation,
     )
