@@ -21,6 +21,10 @@ from sessiontree.errors import WindowError
 THRESHOLD = 0.7
 """The share of the budget below which nothing is reclaimed, and to which it is."""
 
+SUMMARIES = 4
+"""How often a summary is asked for at most: each stands for the turns that one request
+holds, and for the summary before."""
+
 
 @dataclass(slots=True)
 class Climb:
@@ -64,8 +68,9 @@ def climb(
     for rung in (_elide, _images):
         if not found.fits:
             sight = _take(found, sight, rung(sight, found.goal, spared))
-    if not found.fits and can_summarise:
-        sight = yield from _summarise(found, sight, budget)
+    for _ in range(SUMMARIES if can_summarise else 0):
+        if not found.fits:
+            sight = yield from _summarise(found, sight, budget)
     if not found.fits:
         sight = _take(found, sight, cut.plan(sight, keep=found.goal))
     return found
