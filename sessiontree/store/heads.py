@@ -14,6 +14,7 @@ from sessiontree.errors import (
     HeadMoved,
     MessageNotFound,
     NotABoundary,
+    NothingToRetry,
     NothingToUndo,
 )
 from sessiontree.store import reads
@@ -98,10 +99,15 @@ def branch(
 def retry(
     db: sqlite3.Connection, conversation: int, expected: int | None, now: int
 ) -> MessageRow | None:
-    """Move the head to the newest prompt on its path; None when there is none."""
+    """Move the head to the newest prompt on its path."""
     _expect(db, conversation, expected)
     prompt = reads.newest_prompt(db, conversation, expected)
-    return None if prompt is None else branch(db, conversation, prompt, "retry", now)
+    if prompt is None:
+        raise NothingToRetry(
+            f"conversation {conversation} has no user message on the path of its head",
+            hint="append one first",
+        )
+    return branch(db, conversation, prompt, "retry", now)
 
 
 def undo(
