@@ -35,6 +35,7 @@ from sessiontree.errors import (
     NothingToUndo,
     OrphanToolResult,
     OwnerMismatch,
+    ReclaimRefused,
     SessionTreeError,
     StoreBusy,
     StoreClosed,
@@ -46,6 +47,7 @@ from sessiontree.errors import (
     StoreUnavailable,
     TreeError,
     UnsettledTurn,
+    WindowError,
 )
 
 __version__ = "0.1.0"
@@ -79,6 +81,7 @@ __all__ = [
     "OwnerMismatch",
     "Part",
     "Problem",
+    "ReclaimRefused",
     "Reclaimed",
     "Resume",
     "SessionTreeError",
@@ -99,6 +102,7 @@ __all__ = [
     "UnsettledTurn",
     "Violation",
     "Window",
+    "WindowError",
     "open_store",
     "violations",
 ]
