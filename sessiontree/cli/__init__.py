@@ -14,7 +14,6 @@ refused or something was not found, with 2 when it was not understood.
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from typing import Annotated, Any
@@ -23,7 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from sessiontree.cli import moving, reading, transferring
-from sessiontree.cli.screen import out, tell
+from sessiontree.cli.screen import never_fail, out, tell
 from sessiontree.errors import SessionTreeError
 
 
@@ -93,8 +92,7 @@ def begin(
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+        never_fail(stream)
     app()
 
 

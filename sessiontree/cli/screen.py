@@ -10,6 +10,7 @@ JSON is ASCII with escapes, so it needs no cleaning.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO, cast
 
 _STYLES = {
     "": "",
@@ -74,6 +75,47 @@ def out_lines(text: str, indent: str = "") -> None:
         sys.stdout.write(f"{indent}{line}\n" if line else "\n")
 
 
+class _Cleaned(io.TextIOBase):
+    """A terminal as a file to write to."""
+
+    def write(self, s: str, /) -> int:
+        return sys.stdout.write(clean(s, keep_lines=True))
+
+
+def sink() -> TextIO:
+    """stdout for a whole file: as it is into a pipe or a file, cleaned onto a terminal."""
+    if sys.stdout.isatty():
+        return cast(TextIO, _Cleaned())
+    _leave_bytes_alone(sys.stdout)
+    return sys.stdout
+
+
+def never_fail(stream: TextIO) -> None:
+    """Show a character that the stream's encoding lacks as a question mark."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+
+
+def _leave_bytes_alone(stream: TextIO) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def progress(title: str) -> Generator[Callable[[int, int], None] | None, None, None]:
+    """A bar on stderr while somebody watches: call what is yielded with (done, of)."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(escape(clean(title)), total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)
+
+
 def tell(*pieces: Piece) -> None:
     """Say something to the person, beside the output: one line on stderr."""
     sys.stderr.write(_joined(pieces, sys.stderr) + "\n")
@@ -94,7 +136,8 @@ def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
     widths = [max(map(cells, column)) for column in zip(header, *lines, strict=True)]
     for style, line in [("dim", list(header)), *(("", line) for line in lines)]:
         padded = [f"{v}{' ' * (w - cells(v))}  " for v, w in zip(line, widths, strict=True)]
-        row([Styled("".join(padded[:-1]), style)], Styled(line[-1], style), [])
+        left = "".join(padded[:-1])
+        row([Styled(left if line[-1] else left.rstrip(), style)], Styled(line[-1], style), [])
 
 
 def cut(text: str, width: int) -> str:

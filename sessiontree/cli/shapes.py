@@ -32,16 +32,22 @@ none is renamed or removed.
     checkpoint    label, message_id, note, created_at
     move          id, from_id, to_id, cause, created_at, is_current
     problem       kind, conversation_id, message_id, detail, can_mend
+    import        file, format, entries == kept + already + about + skipped, repaired, closed,
+                  roots, branch_points, conversations: [id], head, repairs: [note], skips: [note]
+    note          line, last, what
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessiontree import Conversation, Message, Node, Resume
 from sessiontree.core.message import ToolCall, ToolResult
 from sessiontree.core.outline import Row
+
+if TYPE_CHECKING:
+    from sessiontree.transfer import Import
 
 _NODE = [field.name for field in fields(Node)]
 
@@ -108,6 +114,26 @@ def resume(found: Resume) -> dict[str, Any]:
         "checkpoints": [each._asdict() for each in found.checkpoints],
         "interrupted": [call(each) for each in found.interrupted],
         "draft": [message(each) for each in found.draft],
+    }
+
+
+def imported(found: Import) -> dict[str, Any]:
+    return {
+        "file": found.file,
+        "format": found.format,
+        "entries": found.entries,
+        "kept": found.kept,
+        "already": found.already,
+        "about": found.about,
+        "skipped": found.skipped,
+        "repaired": found.repaired,
+        "closed": found.closed,
+        "roots": found.roots,
+        "branch_points": found.branch_points,
+        "conversations": [chat.id for chat in found.conversations],
+        "head": found.head,
+        "repairs": [note._asdict() for note in found.repairs],
+        "skips": [note._asdict() for note in found.skips],
     }
 
 

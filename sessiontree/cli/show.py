@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sessiontree import Checkpoint, ConversationInfo, Message, Move, Problem, Resume
+from sessiontree import Checkpoint, Conversation, ConversationInfo, Message, Move, Problem, Resume
 from sessiontree.cli.screen import Piece, Styled, out, out_lines, row, table
 from sessiontree.core.message import ToolCall, ToolResult, text_of
 from sessiontree.core.outline import Row
 from sessiontree.formats.shapes import are_parts, response_text
 
+if TYPE_CHECKING:
+    from sessiontree.transfer import Import, Note
+
 LINES, CHARACTERS = 20, 2_000
 """How much of a call's arguments or of its answer is shown unless all is asked for."""
+
+PLACES = 8
+"""Places in a file that are named for one reason; --json names all."""
 
 _ROLE_WIDTH = len("assistant")
 
@@ -206,3 +212,38 @@ def problems(found: Sequence[Problem]) -> None:
         mend = "  (can be mended)" if problem.can_mend else ""
         out(Styled(f"{problem.kind}  ", "label"), f"{where}{at}: {problem.detail}", mend)
     out("the store is sound" if not found else f"{len(found)} problem(s)")
+
+
+def imported(found: Import) -> None:
+    """What became of a file, row by row; what was done with rows, by reason."""
+    counts = [
+        f"{found.kept} saved",
+        *([f"{found.already} there before"] if found.already else []),
+        *([f"{found.about} about the conversation"] if found.about else []),
+        *([f"{found.repaired} of them repaired"] if found.repaired else []),
+        f"{found.skipped} skipped",
+    ]
+    out(Styled(found.file, "bold"), f" ({found.format}), {found.entries} rows: {', '.join(counts)}")
+    _notes("repaired", found.repairs)
+    _notes("skipped", found.skips)
+    if found.closed:
+        out(f"  {found.closed} call(s) without a result, closed as interrupted")
+    for chat in found.conversations:
+        out(f"  conversation {chat.id}  {name_of(chat.info)}", _at(chat))
+    out(Styled(f"  {found.roots} root(s), {found.branch_points} branch point(s)", "dim"))
+
+
+def _at(chat: Conversation) -> Styled:
+    return Styled(f"  head {_place(chat.head)}", "dim")
+
+
+def _notes(done: str, notes: Iterable[Note]) -> None:
+    """Reasons, each with the lines that it holds for."""
+    lines: dict[str, list[str]] = {}
+    for note in notes:
+        lines.setdefault(note.what, []).append(
+            str(note.line) if note.line == note.last else f"{note.line}-{note.last}"
+        )
+    for what, at in lines.items():
+        more = f" and {len(at) - PLACES} more places" if len(at) > PLACES else ""
+        out(f"  {done}: {what} (line {', '.join(at[:PLACES])}{more})")

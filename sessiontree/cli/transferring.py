@@ -1,20 +1,96 @@
-"""Commands that carry conversations in and out: import, export, delete, demo."""
+"""Commands that carry conversations in and out: import, export, delete, demo.
+
+What reads and writes files is imported when it is used: the other commands start without.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessiontree import Conversation
-from sessiontree.cli.opening import ConversationName, StoreName, command, find, opened
-from sessiontree.cli.screen import out, tell
-from sessiontree.cli.show import name_of
-from sessiontree.errors import SessionTreeError
+from sessiontree import Conversation, Store
+from sessiontree.cli import shapes, show
+from sessiontree.cli.opening import (
+    AsJson,
+    ConversationName,
+    StoreName,
+    command,
+    conversation,
+    find,
+    opened,
+)
+from sessiontree.cli.screen import document, out, progress, sink, tell
+from sessiontree.errors import FormatError, SessionTreeError
+
+if TYPE_CHECKING:
+    from sessiontree.transfer import Import
 
 app = typer.Typer()
+
+
+@command(app, "import")
+async def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
+    format: Annotated[
+        str | None, typer.Option(help="By default told from what is in the file.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option(help="Whose the conversations become.")] = None,
+    as_json: AsJson = False,
+    store: StoreName = None,
+) -> None:
+    """Bring in session files of other programs, or sessiontree's own.
+
+    What was imported before is not imported again.
+    """
+    done: list[Import] = []
+    async with opened(store, create=True) as opened_store:
+        for file in files:
+            found = await _import(opened_store, file, format, owner)
+            if found is not None:
+                done.append(found)
+                if not as_json:
+                    show.imported(found)
+    if as_json:
+        document([shapes.imported(found) for found in done])
+    if len(done) < len(files):
+        raise typer.Exit(1)
+
+
+async def _import(store: Store, file: Path, format: str | None, owner: str | None) -> Import | None:
+    """One file; one that cannot be read does not keep the others from coming in."""
+    from sessiontree.transfer import import_file
+
+    try:
+        with progress(f"import {file.name}") as report:
+            return await import_file(store, file, format=format, owner=owner, progress=report)
+    except FormatError as error:
+        tell(f"sessiontree: {error}")
+        return None
+
+
+@command(app)
+async def export(
+    name: ConversationName,
+    format: Annotated[
+        str,
+        typer.Option(help="jsonl loses nothing; markdown is for people; or what it came from."),
+    ] = "jsonl",
+    whole_tree: Annotated[
+        bool, typer.Option("--whole-tree", help="Every branch, not only the path of the head.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default stdout.")
+    ] = None,
+    store: StoreName = None,
+) -> None:
+    """Write a conversation in another format: its path, or all of it (jsonl always)."""
+    from sessiontree.transfer import export as write
+
+    async with conversation(name, store) as chat:
+        await write(chat, format, whole_tree=whole_tree, file=output or sink())
 
 
 @command(app)
@@ -37,7 +113,7 @@ async def _ask(chat: Conversation) -> None:
     if not sys.stdin.isatty():
         raise SessionTreeError(f"conversation {chat.id} was not deleted", hint="say --yes")
     count = len(await chat.tree())
-    tell(f"conversation {chat.id}, {name_of(chat.info)}: {count} message(s), gone for good")
+    tell(f"conversation {chat.id}, {show.name_of(chat.info)}: {count} message(s), gone for good")
     if not typer.confirm("Delete it?", err=True):
         raise SessionTreeError(f"conversation {chat.id} was not deleted")
 
