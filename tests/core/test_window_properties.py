@@ -114,3 +114,20 @@ def test_a_step_is_told_for_every_message_that_is_not_sent_as_stored(given_path)
     natives = [m.native for m in messages if m.role not in ("mark", "system")]
     if found.messages != natives:
         assert found.steps
+
+
+@given(random_paths(), targets)
+def test_every_window_of_a_path_begins_with_the_one_before_it(messages, target):
+    """Until a mark or another system prompt comes, and at boundaries: each request holds the
+    one before it, then the answer that it got."""
+    before = None
+    for at in range(1, len(messages)):
+        if messages[at - 1].role in ("mark", "system") or messages[at - 1].open_calls:
+            before = None
+            continue
+        if messages[at].role != "assistant":
+            continue
+        found = window(messages[:at], target, system=None)
+        if before is not None and found.ready:
+            assert bare(found.messages[: len(before)]) == before
+        before = bare(found.messages) if found.ready else None
