@@ -4,8 +4,9 @@ rewind, undo, redo. Each says where the head is afterwards."""
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,6 +26,15 @@ from sessiontree.errors import SessionTreeError
 
 app = typer.Typer()
 
+
+class Speaker(StrEnum):
+    """Whose words a message may be. A tool's answer is more than words: see --message."""
+
+    user = "user"
+    assistant = "assistant"
+    system = "system"
+
+
 Text = Annotated[
     str | None,
     typer.Argument(metavar="[TEXT]", help="Read from stdin when absent.", show_default=False),
@@ -38,7 +48,7 @@ Whole = Annotated[
 async def append(
     name: ConversationName,
     text: Text = None,
-    role: Annotated[str, typer.Option(help="Who says it.")] = "user",
+    role: Annotated[Speaker, typer.Option(help="Who says it.")] = Speaker.user,
     whole: Whole = False,
     key: Annotated[str | None, typer.Option(help="Save it once, however often asked.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Begin the conversation.")] = False,
@@ -48,7 +58,7 @@ async def append(
     """Add a message after the head."""
     said = _given(text)
     async with (begun if new else partial(conversation, write=True))(name, store) as chat:
-        message = said if whole else {"role": role, "content": said}
+        message = said if whole else {"role": role.value, "content": said}
         await chat.append([message], keys=[key] if key else None)
         await _report(chat, as_json)
 
@@ -65,10 +75,18 @@ async def edit(
     """Say a message in other words: a sibling of it, with the head on it."""
     said = _given(text)
     async with conversation(name, store, write=True) as chat:
-        old = await chat.message(message)
-        new: Any = said if whole else {"role": old.role, "content": said}
-        await chat.edit(message, new)
+        await chat.edit(message, said if whole else await _reworded(chat, message, said))
         await _report(chat, as_json)
+
+
+async def _reworded(chat: Conversation, message_id: int, text: str) -> dict[str, str]:
+    old = await chat.message(message_id)
+    if old.role not in [*Speaker]:
+        raise SessionTreeError(
+            f"message {message_id} ({old.role}) is not words alone",
+            hint="give the whole message as JSON, with --message",
+        )
+    return {"role": old.role, "content": text}
 
 
 @command(app)

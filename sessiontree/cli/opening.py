@@ -102,14 +102,14 @@ async def conversation(
 @asynccontextmanager
 async def begun(name: str, target: str | None) -> AsyncGenerator[Conversation, None]:
     """The conversation ``owner/topic``, made where there is none, and the store as well."""
-    if name.isdecimal():
+    owner, topic = name.split("/", 1) if "/" in name else ("", name)
+    if not topic or name.isdecimal():
+        why = "that names one by its id" if topic else "it has no topic"
         raise SessionTreeError(
-            f"a conversation cannot be begun as {name!r}: that names one by its id",
-            hint="give owner/topic",
+            f"a conversation cannot be begun as {name!r}: {why}", hint="give owner/topic"
         )
-    owner, slash, topic = name.partition("/")
     async with opened(target, create=True) as store:
-        yield await store.conversation(topic if slash else name, owner=owner if slash else "")
+        yield await store.conversation(topic, owner=owner)
 
 
 async def find(store: Store, name: str) -> Conversation:

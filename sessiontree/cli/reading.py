@@ -106,15 +106,15 @@ async def tree(
     """Show every message of a conversation, the branch of the head first."""
     async with conversation(name, store) as chat:
         found = await chat.tree()
+    for message_id in fold or ():
+        found.node(message_id)  # MessageNotFound
     rows = outline(found, show=_SHOWN[only] if only else None, folded=fold or ())
     if as_json:
         with long_document({"conversation": chat.id, "head": found.head}, "nodes") as item:
             for row in rows:
                 item(shapes.node(row))
-    elif len(found) == 0:
-        out("no messages")
     else:
-        show.tree_rows(rows, max(node.id for node in found))
+        show.tree_rows(rows, max((node.id for node in found), default=0))
 
 
 @command(app)

@@ -38,7 +38,7 @@ def name_of(info: ConversationInfo) -> str:
     """``owner/topic``, or what else tells the conversation from others."""
     if info.topic is None:
         return f"{info.owner}/" if info.owner else "-"
-    return f"{info.owner}/{info.topic}" if info.owner else info.topic
+    return info.topic if info.topic and not info.owner else f"{info.owner}/{info.topic}"
 
 
 def conversations(infos: Iterable[ConversationInfo]) -> None:
@@ -94,6 +94,7 @@ def checkpoint(each: Checkpoint) -> None:
 def tree_rows(rows: Iterable[Row], widest_id: int) -> None:
     """One line for each row: id, rail, role, first line of text, and what is special."""
     width = len(str(widest_id))
+    each = None
     for each in rows:
         node = each.node
         mark = "● " if each.is_head else "• " if each.on_path else "  "
@@ -105,6 +106,8 @@ def tree_rows(rows: Iterable[Row], widest_id: int) -> None:
         ]
         preview = Styled(node.preview, "" if each.on_path else "dim")
         row(left, preview, _tags(each))
+    if each is None:
+        out("no messages")
 
 
 def _tags(each: Row) -> list[Piece]:

@@ -115,9 +115,10 @@ def test_append_begins_a_conversation_only_when_told(run: Run, as_json: AsJson, 
     assert run("append", "camille/new", "hello", "--new").exit_code == 0
     assert run("append", "camille/new", "again", "--new").exit_code == 0
     assert texts(as_json, "camille/new") == ["hello", "again"]
-    result = run("append", "77", "hello", "--new")
-    assert result.exit_code == 1
-    assert "give owner/topic" in result.stderr
+    for name in ("77", "", "camille/"):
+        result = run("append", name, "hello", "--new")
+        assert result.exit_code == 1
+        assert "give owner/topic" in result.stderr
 
 
 def test_fork_is_a_conversation_of_its_own(run: Run, as_json: AsJson, ids: dict[str, int]):
@@ -156,3 +157,11 @@ def test_rewind_to_no_label_names_those_that_exist(run: Run, as_json: AsJson, id
     assert result.exit_code == 1
     assert "before-refund" in result.stderr
     assert head(as_json) == ids["calmer"]
+
+
+def test_only_words_can_be_said_in_other_words(run: Run, as_json: AsJson, ids: dict[str, int]):
+    result = run("edit", 1, ids["answer"], "lost")
+    assert result.exit_code == 1
+    assert "--message" in result.stderr
+    assert run("append", 1, "lost", "--role", "tool").exit_code == 2
+    assert len(as_json("tree", 1)["nodes"]) == 7

@@ -129,6 +129,7 @@ def test_the_tree_can_be_folded_and_filtered(run: Run, ids: dict[str, int]):
     assert len(users) == 3
     assert len(run("tree", ids["chat"], "--only", "talk").stdout.splitlines()) == 6
     assert len(run("tree", ids["chat"], "--only", "labels").stdout.splitlines()) == 1
+    assert run("tree", ids["chat"], "--fold", 999).exit_code == 1
 
 
 def test_the_tree_in_json_holds_what_a_display_needs(as_json: AsJson, ids: dict[str, int]):
