@@ -159,7 +159,8 @@ class Planner:
             return
         self._kept.append(_Kept(turn, entries, cost))
         self._planned += cost
-        self._missing.difference_update(turn.ids)
+        if self._missing:
+            self._missing.difference_update(turn.ids)
         self._note_reports(turn, entries)
 
     def _fits(self, cost: int) -> bool:
@@ -172,6 +173,8 @@ class Planner:
 
     def _note_reports(self, turn: Turn, entries: list[Entry]) -> None:
         assert self._reports is not None
+        if not self._is_anchored:
+            return
         guesses: dict[int, int] = {}
         for entry in entries:
             if entry.sources:
@@ -399,7 +402,7 @@ def _pinned_of(turn: Turn, pinned: frozenset[int]) -> Turn:
             kept |= step
     order = sorted(kept)
     items, edits = [turn.items[i] for i in order], [turn.edits[i] for i in order]
-    return Turn(items, edits, turn.is_past_cut)
+    return Turn(items, edits, turn.is_edited, turn.is_past_cut)
 
 
 def steps_of(items: list[Item]) -> list[set[int]]:

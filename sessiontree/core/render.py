@@ -128,7 +128,7 @@ def _belong_together(before: Entry, entry: Entry, shape: Shape) -> bool:
 
 def _edited(entries: list[Entry], turn: Turn, shape: Shape) -> list[Entry]:
     """The entries as the marks leave them."""
-    if all(edits.is_none for edits in turn.edits):
+    if not turn.is_edited:
         return entries
     edits_of = {item.id: edits for item, edits in zip(turn.items, turn.edits, strict=True)}
     answers = pairs.match(entries).answers

@@ -20,6 +20,8 @@ class Turn:
 
     items: list[Item]
     edits: list[Edits]
+    is_edited: bool = False
+    """Whether any of the marks reaches one of its messages."""
     is_past_cut: bool = False
     """True when a cut or a summary leaves it out, its pinned messages apart."""
 
@@ -87,7 +89,8 @@ class Reader:
         return all(fault.kind == "unanswered_call" for fault in found.violations)
 
     def _close(self) -> list[Turn]:
-        turn = Turn(self.items[::-1], self.edits[::-1], self._is_past)
+        is_edited = not self.in_force.is_none  # marks only add up on the way back
+        turn = Turn(self.items[::-1], self.edits[::-1], is_edited, self._is_past)
         self.items, self.edits, self.weight = [], [], 0
         if self._cuts_next:
             self.is_cut = self._is_past = True
