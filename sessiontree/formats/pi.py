@@ -1,0 +1,327 @@
+"""pi's session files, versions 1 to 3: a header, then one entry a line.
+
+    {"type": "session", "version": 3, "id", "timestamp", "cwd"}
+    {"type": "message", "id", "parentId", "timestamp", "message": {…}}
+
+Version 1 has no ids; its order is the chain. An entry is stored as its line. By the role of
+its message (``message``), or by its type:
+
+    ===========================================  ============================================
+    user, assistant, toolResult                  what they are
+    bashExecution, custom, hookMessage,          a user message: the model reads it
+    custom_message
+    branchSummary, branch_summary                a user message, marked as a digest
+    compactionSummary                            a user message
+    bashExecution with ``excludeFromContext``    a mark
+    compaction                                   a mark that speaks of the first entry kept
+    label                                        a mark, and a checkpoint on its target
+    session_info                                 a mark, and the title
+    session (the header)                         a mark before all
+    model_change, … and all others               a mark
+    ===========================================  ============================================
+
+The head is where the last entry is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role
+from sessiontree.errors import FormatError
+from sessiontree.formats import shapes, transcript
+from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells, text_at
+
+NAME = "pi"
+
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "toolResult": "tool",
+    "bashExecution": "user",
+    "custom": "user",
+    "hookMessage": "user",
+    "branchSummary": "user",
+    "compactionSummary": "user",
+}
+OWN_ROLES = frozenset(ROLES) - {"user", "assistant", "custom"}
+"""Roles that no other format has."""
+
+ENTRY_KINDS = frozenset(
+    {
+        "message",
+        "session",
+        "compaction",
+        "branch_summary",
+        "custom",
+        "custom_message",
+        "label",
+        "session_info",
+        "model_change",
+        "thinking_level_change",
+    }
+)
+SUMMARIES = {
+    "branchSummary": "A branch of this conversation was explored before. What it found:",
+    "compactionSummary": "The conversation up to here was summarised:",
+}
+_ENTRY_ROLES = {"branch_summary": "branchSummary", "custom_message": "custom"}
+"""Entries that are messages without an envelope."""
+
+
+class Pi:
+    """The codec of its entries, and of the messages in them."""
+
+    name = NAME
+
+    def recognises(self, native: Native) -> bool:
+        if _is_entry(native):
+            return native.get("type") in ENTRY_KINDS and "encrypted_content" not in native
+        if shapes.is_one_of(native.get("role"), OWN_ROLES):
+            return True
+        return native.get("role") == "assistant" and shapes.has_block(
+            native.get("content"), frozenset({"toolCall"})
+        )
+
+    def decode(self, native: Native) -> Decoded:
+        if "role" in native:
+            return _decoded(native)
+        kind = shapes.kind_in(native, NAME, "it")
+        message = native.get("message")
+        if kind in _ENTRY_ROLES:
+            message = {**native, "role": _ENTRY_ROLES[kind]}
+        if isinstance(message, Mapping):
+            try:
+                return _decoded(cast("Mapping[str, Any]", message))
+            except FormatError:  # an entry is never lost: what it says is kept, unread
+                pass
+        return Decoded("mark", _parts_of_mark(native, kind))
+
+    def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        if role == "mark":
+            return []
+        answers, rest = shapes.split(shapes.with_ids(parts))
+        own: Role = "user" if role == "tool" else role
+        said = [block for part in rest for block in _blocks(part, own)]
+        messages = [_said(own, said)] if said else []
+        return [{"type": "message", "message": m} for m in (*messages, *map(_result, answers))]
+
+
+CODEC = Pi()
+
+
+def _is_entry(native: Native) -> bool:
+    return "type" in native and "role" not in native and ("timestamp" in native or "id" in native)
+
+
+# --- decode -------------------------------------------------------------------------------
+
+
+def _decoded(message: Mapping[str, Any]) -> Decoded:
+    """A message of pi's. Its fields beside role and content ride on the first part."""
+    role = shapes.role_in(message, ROLES, NAME)
+    own = str(message["role"])
+    if own == "toolResult":
+        return Decoded(role, [_response(message)])
+    known = frozenset({"role", "content"})
+    if own in SUMMARIES:
+        text = f"{SUMMARIES[own]}\n\n{shapes.text_in(message, 'summary', NAME, 'it')}"
+        parts, known = [shapes.text_part(text)], frozenset({"role", "summary"})
+    elif own == "bashExecution":
+        parts, known = [shapes.text_part(_bash(message))], frozenset({"role"})
+        role = "mark" if message.get("excludeFromContext") else role
+    else:
+        parts = _parts(message.get("content"), "content")
+    return Decoded(role, shapes.with_message_fields(parts, message, known, NAME))
+
+
+def _parts(content: object, where: str) -> list[Part]:
+    if isinstance(content, str):
+        return [shapes.text_part(content)]
+    blocks = shapes.blocks_in(content, NAME, where)
+    return [_part(block, f"{where}[{i}]") for i, block in enumerate(blocks)]
+
+
+def _part(block: Mapping[str, Any], where: str) -> Part:
+    kind = shapes.kind_in(block, NAME, where)
+    if kind == "text":
+        part = shapes.text_part(shapes.text_in(block, "text", NAME, where))
+        return shapes.ride(part, block, frozenset({"type", "text"}), NAME)
+    if kind == "thinking":
+        text = shapes.text_in(block, "thinking", NAME, where)
+        part = {"type": "reasoning", "content": text, "provider": NAME}
+        return shapes.ride(part, block, frozenset({"type", "thinking"}), NAME)
+    if kind == "toolCall":
+        part = {
+            "type": "tool_call",
+            "id": shapes.text_in(block, "id", NAME, where),
+            "name": shapes.text_in(block, "name", NAME, where),
+            "arguments": block.get("arguments"),
+        }
+        return shapes.ride(part, block, frozenset({"type", "id", "name", "arguments"}), NAME)
+    if kind == "image" and isinstance(block.get("data"), str):
+        mime_type = shapes.text_in(block, "mimeType", NAME, where)
+        part = shapes.blob(mime_type, block["data"])
+        return shapes.ride(part, block, frozenset({"type", "data", "mimeType"}), NAME)
+    return shapes.keep(block, kind, NAME)
+
+
+def _response(message: Mapping[str, Any]) -> Part:
+    part: Part = {
+        "type": "tool_call_response",
+        "id": shapes.text_in(message, "toolCallId", NAME, "it"),
+        "response": _parts(message.get("content"), "content"),
+        "is_error": bool(message.get("isError")),
+    }
+    if isinstance(message.get("toolName"), str):
+        part["name"] = message["toolName"]
+    known = frozenset({"role", "toolCallId", "toolName", "content", "isError"})
+    return shapes.ride(part, message, known, NAME)
+
+
+def _bash(message: Mapping[str, Any]) -> str:
+    """A command that the user ran, as the model reads it."""
+    output = message.get("output")
+    lines = [f"Ran `{message.get('command')}`"]
+    lines.append(f"```\n{output}\n```" if output else "(no output)")
+    if message.get("cancelled"):
+        lines.append("(cancelled)")
+    elif message.get("exitCode"):
+        lines.append(f"Exit code: {message['exitCode']}")
+    if message.get("truncated") and message.get("fullOutputPath"):
+        lines.append(f"(shortened; all of it is in {message['fullOutputPath']})")
+    return "\n".join(lines)
+
+
+def _parts_of_mark(native: Native, kind: str) -> list[Part]:
+    """A line that says what it is, and the entry as it is."""
+    row: Part = {"type": f"{NAME}:{kind}", "provider": NAME, "native": dict(native)}
+    line = _line_of_mark(native, kind)
+    return [shapes.text_part(line), row] if line else [row]
+
+
+def _line_of_mark(native: Native, kind: str) -> str:
+    if kind == "compaction":
+        return str(native.get("summary") or "")
+    told = {
+        "session": ("cwd",),
+        "model_change": ("provider", "modelId"),
+        "thinking_level_change": ("thinkingLevel",),
+        "label": ("label",),
+        "session_info": ("name",),
+    }
+    values = [str(native[key]) for key in told.get(kind, ()) if native.get(key)]
+    return f"{kind.replace('_', ' ')}: {'/'.join(values)}" if values else ""
+
+
+# --- encode -------------------------------------------------------------------------------
+
+
+def _said(role: Role, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"role": "assistant" if role == "assistant" else "user", "content": blocks}
+
+
+def _blocks(part: Part, role: Role) -> list[dict[str, Any]]:
+    kind = part.get("type")
+    own = shapes.extras(part, NAME)
+    if kind == "text":
+        return [{"type": "text", "text": part.get("content")} | own]
+    if kind == "reasoning":
+        thought = {"type": "thinking", "thinking": part.get("content")} | own
+        return [thought] if part.get("provider") == NAME else []
+    if kind == "tool_call":
+        arguments = shapes.arguments_object(part.get("arguments"))
+        call = {"type": "toolCall", "id": part.get("id"), "name": part.get("name")}
+        return [call | {"arguments": arguments} | own]
+    if kind == "blob" and part.get("modality") == "image" and role != "assistant":
+        image = {"type": "image", "data": part.get("content"), "mimeType": part.get("mime_type")}
+        return [image | own]
+    if shapes.is_media(part):
+        return [{"type": "text", "text": shapes.media_in_words(part, NAME)}]
+    block = shapes.kept(part, NAME)
+    return [] if block is None else [block]
+
+
+def _result(part: Part) -> dict[str, Any]:
+    response = part.get("response")
+    if shapes.are_parts(response):
+        inner = cast("list[Part]", response)
+        content = [block for one in inner for block in _blocks(one, "user")]
+    else:
+        content = [{"type": "text", "text": shapes.response_text(response)}]
+    result = {
+        "role": "toolResult",
+        "toolCallId": part.get("id"),
+        "toolName": part.get("name") or "",
+        "content": content,
+        "isError": bool(part.get("is_error")),
+    }
+    return result | shapes.extras(part, NAME)
+
+
+# --- the reader ---------------------------------------------------------------------------
+
+
+class _Reader:
+    name = NAME
+    codec = NAME
+    answers = NAME
+    goes_on: str | None = None
+    is_settled = False
+
+    def recognises(self, head: Head) -> bool:
+        first = head.rows[0] if head.rows else {}
+        if first.get("type") == "session" and "id" in first:
+            return True
+        return bool(head.rows) and any(
+            _is_entry(row) and row.get("type") == "message" and "message" in row
+            for row in head.rows
+        )
+
+    def rows(self, source: Source, skipped: Notes) -> Iterator[Row]:
+        return transcript.json_lines(source, skipped)
+
+    def entry(self, row: Row) -> Entry:
+        native = row.native
+        role, parts = CODEC.decode(native)
+        entry = transcript.entry(row, role, parts)
+        entry.beside = native.get("type") == "session"
+        entry.topic = text_at(native, "id") if entry.beside else None
+        entry.id = text_at(native, "id") if not entry.beside else None
+        entry.parent = text_at(native, "parentId")
+        entry.follows = "parentId" not in native
+        entry.created_at = transcript.microseconds(native.get("timestamp"))
+        entry.tells = _tells(native, role)
+        return entry
+
+    def message(self, text: str, entry: Entry) -> NewMessage:
+        return transcript.message(text, NAME, entry)
+
+
+READER = _Reader()
+
+
+def _tells(native: Native, role: Role) -> Tells | None:
+    kind = native.get("type")
+    if kind == "compaction":
+        index = native.get("firstKeptEntryIndex")
+        ref = text_at(native, "firstKeptEntryId") or (index if isinstance(index, int) else None)
+        return Tells(kind="compaction", ref=ref)
+    if kind == "branch_summary" and role == "user":
+        return Tells(kind="digest", ref=text_at(native, "fromId"))
+    if kind == "label":
+        return Tells(target=text_at(native, "targetId"), label=text_at(native, "label"))
+    if kind == "session_info":
+        return Tells(title=text_at(native, "name"))
+    if role == "mark" and (kind in _ENTRY_ROLES or kind == "message") and not _is_private(native):
+        return Tells(mended="its message is not one that pi writes; it is kept as a mark")
+    return None
+
+
+def _is_private(native: Native) -> bool:
+    """True for a command whose output the model is not to read."""
+    message = native.get("message")
+    return isinstance(message, Mapping) and bool(
+        cast("Mapping[str, Any]", message).get("excludeFromContext")
+    )

@@ -1,0 +1,65 @@
+"""The transcript formats: which there are, and which a file is in.
+
+A module of this package that reads transcripts has a constant ``READER``; it is imported
+when it is first needed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from sessiontree.errors import FormatError
+from sessiontree.formats.transcript import Head, Reader
+
+
+class KnownFormat(NamedTuple):
+    """A format that conversations come from or go to."""
+
+    name: str
+    reads: bool
+    writes: bool
+    about: str
+
+
+KNOWN = (
+    KnownFormat("jsonl", True, True, "sessiontree's own, one message a line; loses nothing"),
+    KnownFormat("claude_code", True, True, "Claude Code session files (.jsonl)"),
+    KnownFormat("pi", True, True, "pi session files, versions 1 to 3 (.jsonl)"),
+    KnownFormat("markdown", False, True, "for people: the active path, or the whole tree"),
+)
+
+
+def formats_known() -> tuple[KnownFormat, ...]:
+    """The formats of files that can be imported or exported."""
+    return KNOWN
+
+
+def reader(name: str) -> Reader:
+    """The reader of a format; FormatError lists those that there are."""
+    if not any(known.name == name and known.reads for known in KNOWN):
+        raise FormatError(f"there is no format {name!r} to import from", hint=_list_of_readers())
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Reader:
+    return cast(Reader, import_module(f"sessiontree.formats.{name}").READER)
+
+
+def detect(head: bytes, file_name: str) -> str:
+    """The name of the format of a file, by its first bytes (``transcript.HEAD`` of them).
+
+    FormatError when none knows them.
+    """
+    start = Head(head, file_name)
+    for known in KNOWN:
+        if known.reads and _load(known.name).recognises(start):
+            return known.name
+    what = "it is empty" if not head.strip() else "its format is not one that is known"
+    raise FormatError(what, file=file_name, hint=_list_of_readers())
+
+
+def _list_of_readers() -> str:
+    return "formats: " + ", ".join(known.name for known in KNOWN if known.reads)
