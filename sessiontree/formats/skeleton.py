@@ -115,9 +115,9 @@ class Skeleton:
         return self.source.read(entry.offset, entry.length)
 
     def _add(self, entry: Entry, key: str | None) -> None:
-        if key is None and entry.key is not None:  # a key of the caller's own
-            key = entry.key if self._free_key(entry.key) == entry.key else None
-        entry.key = key
+        own, entry.key = entry.key, key
+        if own is not None:
+            self._keep_own_key(entry, own)
         if entry.parent is not None:  # one string for all who name it, instead of one each
             known = self.ids.get(entry.parent)
             entry.parent = self.entries[known].id if known is not None else entry.parent
@@ -126,6 +126,15 @@ class Skeleton:
         self.entries.append(entry)
         if entry.tells is not None:
             self._note(entry, entry.tells)
+
+    def _keep_own_key(self, entry: Entry, key: str) -> None:
+        """A key that the row itself tells, if no row before has it."""
+        if self._free_key(key) == key:
+            entry.key = key
+        else:
+            what = f"its key {key!r} is that of another row; it is kept without"
+            self.repaired.add(entry.line, what)
+            self.mended.add(len(self.entries))
 
     def _note(self, entry: Entry, tells: Tells) -> None:
         if tells.mended:
