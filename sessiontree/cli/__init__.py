@@ -3,6 +3,7 @@
     opening.py       which store and which conversation is meant
     reading.py       commands that only look
     moving.py        commands that move the head or add a message
+    sending.py       what a model would be sent
     transferring.py  import, export, delete, demo
     show.py          what people read
     shapes.py        what programs read (--json): the documented shapes
@@ -21,7 +22,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sessiontree.cli import moving, reading, transferring
+from sessiontree.cli import moving, reading, sending, transferring
 from sessiontree.cli.screen import never_fail, out, tell
 from sessiontree.errors import SessionTreeError
 
@@ -55,7 +56,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for part in (reading, moving, transferring):
+for part in (reading, moving, sending, transferring):
     app.add_typer(part.app)
 
 

@@ -234,7 +234,7 @@ class Conversation:
         labels: dict[int, list[str]] = {}
         for checkpoint in labelled:
             labels.setdefault(checkpoint.message_id, []).append(checkpoint.label)
-        return Tree.build(rows, head, labels)
+        return Tree.build(rows, head, labels, conversation_id=self.id)
 
     # ---- moving ------------------------------------------------------------------
 

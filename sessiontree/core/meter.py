@@ -74,19 +74,19 @@ class Meter:
             return 0
         if self.count is not None:
             return self.count(item)
-        return PER_MESSAGE + self.text(_text(system))
+        return PER_MESSAGE + self.text(text_of_system(system))
 
 
-def _text(system: Any) -> str:
+def text_of_system(system: Any) -> str:
     """The text of a system prompt, in whatever shape."""
     if isinstance(system, str):
         return system
     if isinstance(system, list):
-        return "\n".join(map(_text, cast("list[Any]", system)))
+        return "\n".join(map(text_of_system, cast("list[Any]", system)))
     if not isinstance(system, dict):
         return ""
     body = cast("dict[str, Any]", system)
-    return _text(body.get("content") or body.get("parts") or body.get("text"))
+    return text_of_system(body.get("content") or body.get("parts") or body.get("text"))
 
 
 # --- By the provider's own report -------------------------------------------------------
