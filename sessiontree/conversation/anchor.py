@@ -86,10 +86,9 @@ class Anchor:
                 seen(done)
 
         done = await self.backend.write_then(then, append, self.id, wish)
-        saved = [wrap(row) for row in done.rows]
         if not done.moved:
-            raise HeadMoved(wish.expected, done.head, saved)
-        return saved
+            raise HeadMoved(wish.expected, done.head, [wrap(row) for row in done.fresh])
+        return [wrap(row) for row in done.rows]
 
 
 def read_batch(

@@ -207,8 +207,8 @@ class Turn:
         def seen(done: Appended) -> None:
             self._step = []
             self._labels = []
-            if done.rows:
-                self._pass(done.rows[-1])
+            if done.last is not None:
+                self._pass(done.last)
 
         return await self._anchor.save(wish, seen)
 

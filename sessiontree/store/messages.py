@@ -62,12 +62,19 @@ class Append:
 
 
 class Appended(NamedTuple):
-    """What an append did. ``head`` is what the writer has now seen; ``moved`` is False when
-    it is another writer's, and the messages are a branch beside it."""
+    """What an append did: ``rows`` are all its messages, ``fresh`` those that were not saved
+    before. ``head`` is what the writer has now seen; ``moved`` is False when it is another
+    writer's, and the messages are a branch beside it."""
 
     rows: list[MessageRow]
+    fresh: list[MessageRow]
     head: int | None
     moved: bool
+
+    @property
+    def last(self) -> MessageRow | None:
+        """What the next message follows."""
+        return (self.fresh or self.rows or [None])[-1]
 
 
 def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
@@ -79,7 +86,7 @@ def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
     head, current = head_of(db, conversation)
     start = wish.expected if wish.at_head else wish.parent
     rows, fresh = _save_chain(db, conversation, wish, start)
-    last = rows[-1].id if rows else start
+    last = (fresh or rows)[-1].id if rows else start
     for label, note, replace in wish.labels:
         set_checkpoint(db, conversation, label, last, note, wish.now, replace)
     for turn in wish.drafts:
@@ -87,11 +94,11 @@ def append(db: sqlite3.Connection, conversation: int, wish: Append) -> Appended:
     if not fresh:  # a retry
         inside = bool(rows) and rows[-1].open_calls > 0
         seen = wish.expected if inside or head == wish.expected else last
-        return Appended(rows, seen, moved=True)
+        return Appended(rows, fresh, seen, moved=True)
     if wish.at_head and head not in (wish.expected, fresh[0].parent_id):
-        return Appended(rows, head, moved=False)
+        return Appended(rows, fresh, head, moved=False)
     move_head(db, conversation, (head, current), last, wish.cause, wish.now)
-    return Appended(rows, last, moved=True)
+    return Appended(rows, fresh, last, moved=True)
 
 
 def _save_chain(

@@ -291,8 +291,8 @@ class StoreMachine(RuleBasedStateMachine):
             self.run(work)
         error = caught.value
         assert (error.expected, error.actual) == (seen, tale.head)
-        self._grow(tale, batch, error.saved, begin, fresh)
-        assert f"{error.saved[-1].id}" in str(error)
+        tale.grow([m.id for m in error.saved], fresh, begin)
+        assert f"ending in {error.saved[-1].id}" in str(error)
         handle.seen = tale.head
         self._let_go(handle, ())
 
@@ -310,7 +310,8 @@ class StoreMachine(RuleBasedStateMachine):
         tale = handle.tale
         self._grow(tale, batch, saved, begin, fresh)
         if fresh:
-            tale.move(saved[-1].id, cause)
+            known = {m.id for m, s in zip(saved, batch, strict=True) if s not in fresh}
+            tale.move([m.id for m in saved if m.id not in known][-1], cause)
             handle.seen = tale.head
         elif expected == tale.head or tale.nodes[saved[-1].id].open:
             handle.seen = expected
@@ -326,8 +327,9 @@ class StoreMachine(RuleBasedStateMachine):
         new = [m.id for m, old in zip(saved, known, strict=True) if old is None]
         assert all(m.id == old for m, old in zip(saved, known, strict=True) if old is not None)
         tale.grow(new, fresh, begin)
-        for message in saved:
-            self._compare_message(tale, message)
+        for message, said in zip(saved, batch, strict=True):
+            if said.given is not None:
+                self._compare_message(tale, message)
 
     def _let_go(self, handle: Handle, turns: Any) -> None:
         handle.tale.let_go([*turns, *handle.reported])
@@ -449,7 +451,7 @@ class StoreMachine(RuleBasedStateMachine):
                 raise Refused(sessiontree.CheckpointExists)
             return plan
 
-        expected, before = turn.leaf, len(step) - len(turn.step)
+        expected = turn.leaf
         try:
             begin, fresh, _ = model()
         except Refused as refused:
@@ -462,11 +464,11 @@ class StoreMachine(RuleBasedStateMachine):
         if fresh and tale.head not in (expected, begin):
             self._expect_head_moved_in_turn(turn, step, work, (begin, fresh))
         else:
-            last = self.run(work)
-            saved = self._step_of(tale, step, fresh, last.id if last else None)
+            self.run(work)
+            saved = self._step_of(tale, step, fresh)
             self._saved(handle, step, saved, begin, fresh, expected)
-            self._settled(turn, saved[-1].id)
-        assert before >= 0
+            newest = [m.id for m, s in zip(saved, step, strict=True) if s in fresh or not fresh]
+            self._settled(turn, newest[-1])
 
     def _expect_head_moved_in_turn(
         self, turn: OpenTurn, step: list[Spec], work: Any, plan: Any
@@ -477,19 +479,16 @@ class StoreMachine(RuleBasedStateMachine):
         error = caught.value
         assert (error.expected, error.actual) == (turn.leaf, handle.tale.head)
         begin, fresh = plan
-        self._grow(handle.tale, step, error.saved, begin, fresh)
+        handle.tale.grow([m.id for m in error.saved], fresh, begin)
         handle.seen = handle.tale.head
         self._let_go(handle, ())
         self._settled(turn, error.saved[-1].id)
 
-    def _step_of(
-        self, tale: Tale, step: list[Spec], fresh: list[Spec], last: int | None
-    ) -> list[Message]:
+    def _step_of(self, tale: Tale, step: list[Spec], fresh: list[Spec]) -> list[Message]:
         """The messages of a step that was just saved; ``add`` gives the last of them only."""
         known = [tale.by_key(s.key) for s in step]
         new = iter(self._newest(tale, len(fresh)))
         found = [old if old is not None else next(new) for old in known]
-        assert last is None or found[-1] == last
         chat = self.run(self.store.open(tale.id))
         return [self.run(chat.message(i)) for i in found]
 
@@ -519,52 +518,26 @@ class StoreMachine(RuleBasedStateMachine):
         if not waiting:
             assert self.run(turn.turn.interrupt(note)) == []
             return
-        text = note or "Interrupted: the result of this call is unknown."
-        results = [
-            answer(call.known_as, None, text, None) if call.id else answer(None, None, text, None)
+        closing = [
+            Spec({"role": "tool", "content": ""}, None, results=(Result(call.id, call.name),))
             for call in waiting
         ]
-        before = set(tale.nodes)
-        head = tale.head
-        if head == turn.leaf and not self._labels_taken(turn):
-            saved = self.run(turn.turn.interrupt(note))
-        else:
-            with pytest.raises((HeadMoved, sessiontree.CheckpointExists)) as caught:
-                self.run(turn.turn.interrupt(note))
-            if isinstance(caught.value, sessiontree.CheckpointExists):
-                taken = caught.value.label
-                turn.labels = [each for each in turn.labels if each[0] != taken]
-                return
-            saved = list(caught.value.saved)
-        specs = [*turn.step, *self._as_written(results, saved[len(turn.step) :], waiting)]
-        assert not before & {m.id for m in saved}
-        tale.grow([m.id for m in saved], specs, turn.leaf)
-        for message in saved[len(turn.step) :]:
-            tale.nodes[message.id].meta = {"sessiontree": {"kind": "interrupted"}}
-        if head == turn.leaf:
-            tale.move(saved[-1].id, "append")
-        turn.handle.seen = tale.head
-        self._let_go(turn.handle, ())
-        self._settled(turn, saved[-1].id)
+        self._settle(turn, [*turn.step, *closing], turn.turn.interrupt(note))
+        for said, call in zip(closing, waiting, strict=True):
+            node = next((n for n in tale.nodes.values() if n.spec is said), None)
+            if node is not None:
+                self._closes(turn, node, call)
 
-    def _labels_taken(self, turn: OpenTurn) -> bool:
-        labels = turn.handle.tale.labels
-        return any(label in labels and not replaces for label, replaces in turn.labels)
+    def _closes(self, turn: OpenTurn, node: Any, call: Call) -> None:
+        """The codec may word it as it likes; it must answer this call, and say that it is ours."""
+        message = self.run(self._open(node.id, turn.handle.tale))
+        (said,) = message.tool_results
+        assert call.id is None or said.id == call.id
+        assert message.meta == {"sessiontree": {"kind": "interrupted"}}
+        node.spec.native, node.meta = message.native, message.meta
 
-    def _as_written(
-        self, results: list[Spec], written: list[Message], waiting: list[Call]
-    ) -> list[Spec]:
-        """The codec may word them as it likes; they must answer these calls, in this order."""
-        assert len(written) == len(results)
-        for message, call in zip(written, waiting, strict=True):
-            (said,) = message.tool_results
-            assert said.is_error or "nterrupted" in message.raw or "stopped" in message.raw
-            if call.id is not None:
-                assert said.id == call.id
-        return [
-            Spec(message.native, None, results=(Result(call.id, call.name),))
-            for message, call in zip(written, waiting, strict=True)
-        ]
+    async def _open(self, at: int, tale: Tale) -> Message:
+        return await (await self.store.open(tale.id)).message(at)
 
     @precondition(lambda self: self.turns)
     @rule(pick=PICK, label=LABELS, replaces=st.booleans())
