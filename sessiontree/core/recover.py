@@ -30,7 +30,7 @@ _TOKEN_WORDS = (
     "exceeds the available context size",
     "too many tokens",
 )
-_TOKEN_COUNT = re.compile(r"input token count.{0,40}exceeds the maximum", re.DOTALL)
+_TOKEN_COUNT = r"input token count.{0,40}exceeds the maximum"
 _BYTE_WORDS = (
     "request_too_large",
     "request exceeds the maximum size",
@@ -39,48 +39,38 @@ _BYTE_WORDS = (
     "request entity too large",
     "payload size exceeds the limit",
 )
-_NUMBER = r"([\d][\d,._]*)"
+# Patterns; "#" is a number. They are compiled when an error is first read.
 
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text.replace("#", _NUMBER), re.DOTALL)
-
-
-_INPUT_AND_OUTPUT = _pattern(r"# \+ # > #")
+_INPUT_AND_OUTPUT = r"# \+ # > #"
 """Anthropic, with ``max_tokens``: input + output > limit."""
-_OF_WHICH = _pattern(
+_OF_WHICH = (
     r"maximum context length is # tokens.*?requested # tokens \(# in the (?:messages|input|prompt)"
     r".*?# in the (?:completion|output)"
 )
 """OpenAI, with the completion's share."""
-_ACTUAL_THEN_LIMIT = [
-    _pattern(text)
-    for text in (
-        r"# tokens > # maximum",
-        r"token count \(?#\)?.*?maximum number of tokens allowed \(?#",
-        r"request \(# tokens\) exceeds the available context size \(# tokens",
-        r"input of # tokens.*?(?:limit|maximum) (?:of|is) #",
-        r"#\s*bytes\s*>\s*#",
-    )
-]
-_LIMIT_THEN_ACTUAL = [
-    _pattern(text)
-    for text in (
-        r"maximum context length is # tokens.*?(?:resulted in|requested|contains?|has) # tokens",
-        r"maximum prompt length is #.*?contains # tokens",
-    )
-]
-_LIMIT = [
-    _pattern(text)
-    for text in (
-        r"maximum context length is # tokens",
-        r"maximum prompt length is #",
-        r"available context size \(?#",
-        r"context window of #",
-        r"maximum (?:allowed )?(?:size|number of bytes)\D{0,12}#",
-        r"limit\D{0,12}#\s*bytes",
-    )
-]
+_ACTUAL_THEN_LIMIT = (
+    r"# tokens > # maximum",
+    r"token count \(?#\)?.*?maximum number of tokens allowed \(?#",
+    r"request \(# tokens\) exceeds the available context size \(# tokens",
+    r"input of # tokens.*?(?:limit|maximum) (?:of|is) #",
+    r"#\s*bytes\s*>\s*#",
+)
+_LIMIT_THEN_ACTUAL = (
+    r"maximum context length is # tokens.*?(?:resulted in|requested|contains?|has) # tokens",
+    r"maximum prompt length is #.*?contains # tokens",
+)
+_LIMIT = (
+    r"maximum context length is # tokens",
+    r"maximum prompt length is #",
+    r"available context size \(?#",
+    r"context window of #",
+    r"maximum (?:allowed )?(?:size|number of bytes)\D{0,12}#",
+    r"limit\D{0,12}#\s*bytes",
+)
+
+
+def _search(pattern: str, text: str) -> re.Match[str] | None:
+    return re.search(pattern.replace("#", r"([\d][\d,._]*)"), text, re.DOTALL)
 
 
 class Excess(NamedTuple):
@@ -134,7 +124,7 @@ def read(error: object) -> Excess | None:
     when it speaks of something else."""
     text = _text_of(error)
     lowered = text.lower()
-    if any(words in lowered for words in _TOKEN_WORDS) or _TOKEN_COUNT.search(lowered):
+    if any(words in lowered for words in _TOKEN_WORDS) or _search(_TOKEN_COUNT, lowered):
         return Excess("tokens", *_numbers(lowered))
     is_payload = any(words in lowered for words in _BYTE_WORDS) or _status_of(error) == 413
     return Excess("bytes", *_numbers(lowered)) if is_payload else None
@@ -177,19 +167,19 @@ def _status_of(error: object) -> int | None:
 
 def _numbers(text: str) -> tuple[int | None, int | None]:
     """(actual, limit) in the text."""
-    if found := _INPUT_AND_OUTPUT.search(text):
+    if found := _search(_INPUT_AND_OUTPUT, text):
         sent, room, limit = map(_number, found.groups())
         return sent, limit - room
-    if found := _OF_WHICH.search(text):
+    if found := _search(_OF_WHICH, text):
         limit, _, sent, room = map(_number, found.groups())
         return sent, limit - room
     for pattern in _ACTUAL_THEN_LIMIT:
-        if found := pattern.search(text):
+        if found := _search(pattern, text):
             return _number(found[1]), _number(found[2])
     for pattern in _LIMIT_THEN_ACTUAL:
-        if found := pattern.search(text):
+        if found := _search(pattern, text):
             return _number(found[2]), _number(found[1])
-    found = next((m for pattern in _LIMIT if (m := pattern.search(text))), None)
+    found = next((m for pattern in _LIMIT if (m := _search(pattern, text))), None)
     return None, _number(found[1]) if found else None
 
 
