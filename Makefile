@@ -38,5 +38,8 @@ demo: install ## the main job, on real input
 bench: install ## the figures in the README
 	$(BIN)/python benchmarks/engine.py
 
+torture: install ## the long forms: 10,000 kills, a million operations, …
+	$(BIN)/python -m pytest -q -m long tests/torture
+
 clean: ## remove what was built
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
