@@ -19,6 +19,7 @@ from sessiontree.core.rules import Entry, Facts, Request, Shape, Step, limits
 from sessiontree.core.rules import images as pictures
 from sessiontree.core.rules.pairs import match
 from sessiontree.core.rules.thinking import binds_thinking
+from sessiontree.core.tokens import family_of
 from sessiontree.core.turns import Reader, Turn
 from sessiontree.core.window import Budget, Dropped, Window
 from sessiontree.errors import BudgetTooSmall, WindowError
@@ -48,7 +49,7 @@ class Planner:
     thinking    auto: left out where a model would refuse it, because what comes before it
                 was edited; keep: never; drop: always
     model       its name, for counting and for rules that hold for some models only; by
-                default that of the newest answer in the target's format
+                default that of the newest answer of a model that the target serves
     count       the caller's own count of a message
     exact       whether to count by tokenizer; see ``tokens.counter``
     tools       whether the request offers tools; False where a provider refuses a history of
@@ -87,6 +88,9 @@ class Planner:
         self._meter: Meter | None = None
         self._reports: Reports | None = None
         self._system_tokens = 0
+        self._overhead = 0
+        """What the newest report counts more than we do, once that was told by a whole path:
+        it is sent with fewer messages too."""
         self._reader = Reader()
         self._kept: list[_Kept] = []
         self._pins: list[_Kept] = []
@@ -103,7 +107,7 @@ class Planner:
 
     def feed(self, item: Item) -> bool:
         """Take the next older message. False when no more are wanted."""
-        if self.model is None and self._meter is None and item.format == self.shape.name:
+        if self.model is None and self._meter is None and self._answers_here(item):
             self.model = item.model
         for turn in self._reader.feed(item):
             self._take(turn)
@@ -111,6 +115,13 @@ class Planner:
             self._release()
             self._fill(self._reader.items[0].id)
         return not (self._reader.is_cut or self._is_full) or bool(self._missing)
+
+    def _answers_here(self, item: Item) -> bool:
+        """True when the message is of a model that the target serves."""
+        if not item.model:
+            return False
+        ours, theirs = family_of(None, self.shape.name).name, family_of(item.model).name
+        return item.format == self.shape.name or theirs.startswith(ours)
 
     def _is_hopeless(self) -> bool:
         """True when the turn being read is too large by far to be sent: it need not be read
@@ -253,10 +264,10 @@ class Planner:
         """What the newest report counts more (or less) than we do for the same messages:
         definitions of tools, and what our estimate is off by. Only a whole path can tell."""
         reports = self._reports
-        if reports is None or reports.anchor is None:
+        if reports is None or reports.anchor is None or not self._is_anchored:
             return 0
-        if not (self._is_anchored and self._is_whole):
-            return 0
+        if not self._is_whole:
+            return self._overhead
         at, report = reports.anchor
         assert self._meter is not None
         order = [i for k in reversed(self._kept) for i in k.turn.ids]
@@ -264,7 +275,9 @@ class Planner:
         ours = [e for e in request.entries if not known.isdisjoint(e.sources)]
         guess = scaled(self._system_tokens + self._meter.entries(ours), self._factor)
         told = report.input + report.output
-        return told - guess if told * 2 >= guess else 0
+        beside = told - guess if told * 2 >= guess else 0
+        self._overhead = max(0, beside)
+        return beside
 
     @property
     def _is_whole(self) -> bool:
@@ -340,11 +353,15 @@ class Planner:
     def _waiting(self) -> list[str]:
         """Calls of the path's last step that have no result yet."""
         entries = self._kept[0].entries if self._kept else []
-        last = next((i for i in range(len(entries) - 1, -1, -1) if entries[i].calls), None)
-        if last is None or any("result" not in entry.kinds for entry in entries[last + 1 :]):
-            return []
+        end = len(entries)
+        while end and entries[end - 1].kinds == frozenset({"result"}):
+            end -= 1
+        start = end
+        while start and entries[start - 1].sender == "assistant":
+            start -= 1
         answers = match(entries).answers
-        return [call.name or call.id for call in entries[last].calls if call not in answers]
+        calls = [call for entry in entries[start:end] for call in entry.calls]
+        return [call.name or call.id for call in calls if call not in answers]
 
     def _dropped(self) -> Dropped:
         if self._is_whole or not self._kept:

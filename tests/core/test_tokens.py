@@ -11,7 +11,7 @@ from paths import assistant, path, png, user, window
 from sessiontree.core import images, tokens
 from sessiontree.core.images import Picture
 from sessiontree.core.tokens import FAMILIES, estimate, family_of, reported
-from sessiontree.errors import SessionTreeError
+from sessiontree.errors import BudgetTooSmall, SessionTreeError
 
 ENGLISH = "The order was placed last week, and has not arrived. Where is it now? " * 20
 VIETNAMESE = "Đơn hàng này đã được đặt từ tuần trước nhưng đến nay vẫn chưa được giao. " * 20
@@ -136,6 +136,27 @@ def test_reports_in_a_row_correct_the_estimate_of_what_lies_between():
     assert len(plain.ids) == 1 + 2 * 4  # about 960 tokens a turn by our own estimate
     assert len(found.ids) == 1 + 2 * 3  # and 1,300 by the reports
     assert 3_900 <= found.tokens <= 4_000
+
+
+def test_what_is_sent_beside_the_messages_counts_when_turns_are_left_out_too():
+    usage = {"input_tokens": 3_000, "output_tokens": 50}
+    natives = [user("hello"), (assistant("hi"), {"usage": usage}), user("and now?")]
+    messages = path(natives, "anthropic")
+    with pytest.raises(BudgetTooSmall) as error:
+        window(messages, "anthropic", budget=2_000)
+    assert error.value.needed > 2_950
+
+
+def test_the_model_that_answered_is_the_one_that_is_counted_for():
+    text = assistant("word " * 500)
+    older = window(
+        path([user("a"), (text, {"model": "claude-sonnet-4-5"})], "anthropic"), "anthropic"
+    )
+    newer = window(
+        path([user("a"), (text, {"model": "claude-opus-5-5"})], "anthropic"), "anthropic"
+    )
+    other = window(path([user("a"), (text, {"model": "gpt-5.4"})], "openai_chat"), "anthropic")
+    assert older.tokens < newer.tokens == other.tokens
 
 
 def test_a_report_that_is_far_too_small_is_not_believed():
