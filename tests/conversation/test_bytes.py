@@ -217,10 +217,11 @@ async def test_what_cannot_be_kept_is_refused_before_anything_is_written(
     assert (chat.head, await chat.history()) == (head, history)
 
 
-FIELDS = (
-    "role content type text tool_calls tool_call_id id name function arguments input message usage "
-    "model parts output tool_use_id image_url source call_id function_call kind uuid"
-).split()
+FIELDS = [
+    "role", "content", "type", "text", "tool_calls", "tool_call_id", "id", "name", "function",
+    "arguments", "input", "message", "usage", "model", "parts", "output", "tool_use_id",
+    "image_url", "source", "call_id", "function_call", "kind", "uuid",
+]  # fmt: skip
 WORDS = ["user", "assistant", "tool", "system", "text", "tool_use", "tool_result"]
 JUNK = st.recursive(
     st.none()
