@@ -142,7 +142,8 @@ def _narrow(text: str, columns: int) -> Iterator[str]:
 
 def _mixed(text: str, wide: frozenset[str], columns: int) -> Iterator[str]:
     """A wide character that would stand on the edge goes to the next line."""
-    cells = "".join(char + _HALF if char in wide else char for char in text)
+    as_cells = {char: char + _HALF if char in wide else char for char in set(text)}
+    cells = "".join(map(as_cells.__getitem__, text))
     at = 0
     while at < len(cells):
         end = at + columns
