@@ -126,7 +126,7 @@ class OrphanToolResult(TreeError):
 
     def __init__(self, call_id: str, *, reason: str = "no open call has this id") -> None:
         super().__init__(
-            f"the tool result for {call_id!r} cannot be added: {reason}",
+            f"the tool result for {shown(call_id)} cannot be added: {reason}",
             hint="add the assistant message that makes the call first, and each result once",
         )
         self.call_id = call_id
@@ -136,7 +136,7 @@ class UnsettledTurn(TreeError):
     """A turn (or an append) ended while calls were open. ``calls`` are those."""
 
     def __init__(self, calls: Sequence[Any], *, hint: str = "") -> None:
-        names = ", ".join(f"{call.name}({call.id})" for call in calls)
+        names = ", ".join(shown(f"{call.name}({call.id})")[1:-1] for call in calls)
         super().__init__(
             f"{len(calls)} tool call(s) have no result: {names}",
             hint=hint or "add the results, or call interrupt() to record that there are none",
@@ -149,7 +149,7 @@ class CheckpointExists(TreeError):
 
     def __init__(self, label: str, message_id: int) -> None:
         super().__init__(
-            f"there is a checkpoint {label!r} already, on message {message_id}",
+            f"there is a checkpoint {shown(label)} already, on message {message_id}",
             hint="choose another label, or pass replace=True to move it",
         )
         self.label = label
@@ -161,7 +161,7 @@ class ConversationExists(TreeError):
 
     def __init__(self, owner: str, topic: str) -> None:
         super().__init__(
-            f"{owner!r} has a conversation {topic!r} already",
+            f"{shown(owner)} has a conversation {shown(topic)} already",
             hint="choose another topic, or open that one",
         )
         self.owner = owner
@@ -174,6 +174,8 @@ class NothingToRetry(TreeError):
 
 class NothingToUndo(TreeError):
     """There is no move of the head left to undo or redo."""
+
+    hint = "history() tells the moves there were; branch() goes anywhere"
 
 
 class HeadMoved(SessionTreeError):
@@ -203,7 +205,7 @@ class OwnerMismatch(SessionTreeError):
 
     def __init__(self, scope: str, owner: str) -> None:
         super().__init__(
-            f"this store is scoped to {scope!r} and cannot act for {owner!r}",
+            f"this store is scoped to {shown(scope)} and cannot act for {shown(owner)}",
             hint="use the store it was scoped from",
         )
         self.scope = scope

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from sessiontree import formats
+from sessiontree.conversation import arguments
 from sessiontree.core.message import Message, MessageRow, NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.core.records import ConversationInfo
@@ -98,10 +99,14 @@ def read_batch(
 
     FormatError, OrphanToolResult, UnsettledTurn.
     """
+    arguments.format_name(format)
     given = _as_list(messages)
     names = list(keys) if keys is not None else [None] * len(given)
     if len(names) != len(given):
-        raise FormatError(f"{len(given)} message(s) came with {len(names)} key(s)")
+        raise FormatError(
+            f"{len(given)} message(s) came with {len(names)} key(s)",
+            hint="give one key for each message; None where it has none",
+        )
     _refuse_same_keys(names)
     batch = [
         formats.read(message, format=format, default=default, key=key)
@@ -115,7 +120,10 @@ def _as_list(messages: object) -> list[object]:
     if isinstance(messages, Mapping | str | bytes | bytearray) or hasattr(messages, "model_dump"):
         return [cast(Any, messages)]
     if not isinstance(messages, Iterable):
-        raise FormatError(f"messages are a list of mappings, not a {type(messages).__name__}")
+        raise FormatError(
+            f"messages are a list, not a {type(messages).__name__}",
+            hint='give [{"role": "user", "content": "…"}]',
+        )
     given = list(cast("Iterable[object]", messages))
     if not given:
         raise FormatError("there is nothing to append", hint="give at least one message")

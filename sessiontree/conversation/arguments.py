@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
+from sessiontree import formats
 from sessiontree.core import jsontext
 from sessiontree.core.records import Graft
 from sessiontree.errors import BadArgument, ConversationNotFound, MessageNotFound, shown
@@ -62,6 +63,12 @@ def count(value: object, what: str) -> int | None:
     if value < 0:
         raise BadArgument(f"{what} is less than 0", hint="give 0 or more, or None for all")
     return min(value, LARGEST)
+
+
+def format_name(value: object) -> None:
+    """FormatError, naming those that there are, where no format has this name."""
+    if value is not None:
+        formats.codec(cast(str, value))
 
 
 def key(value: object) -> str | None:

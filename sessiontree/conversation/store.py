@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sessiontree import formats
 from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
 from sessiontree.conversation.checking import check_pairing
@@ -73,8 +72,7 @@ class Store:
         arguments.text_or_none(topic, "topic")
         arguments.text_or_none(title, "title")
         arguments.json_object(meta, "meta")
-        if format is not None:
-            formats.codec(format)
+        arguments.format_name(format)
         if not create:
             return await self._existing(whose, topic, system)
         wish = ConversationInfo(

@@ -99,6 +99,7 @@ class Turn:
         FormatError, OrphanToolResult: nothing was added. HeadMoved: the step was saved as a
         branch beside another writer's; what this turn adds next follows its own step.
         """
+        arguments.format_name(format)
         new = formats.read(
             message,
             format=format,

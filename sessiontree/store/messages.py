@@ -140,10 +140,10 @@ def graft(db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now
         key = item.message.key
         row = by_key.get(key or "") or _by_key(db, conversation, key)
         if row is None:
-            parent = _resolve(item.parent, ids)
-            if parent not in places:
-                places[parent] = place_of(db, conversation, parent)
-            ref = _resolve(item.ref, ids)
+            parent, ref = _resolve(item.parent, ids), _resolve(item.ref, ids)
+            for at in (parent, ref):
+                if at not in places:
+                    places[at] = place_of(db, conversation, at)
             row = _row(new_id + len(fresh), conversation, places[parent], item.message, ref, now)
             fresh.append(row)
             if key is not None:
