@@ -35,7 +35,8 @@ from sessiontree.core.message import (
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Move
 from sessiontree.errors import FormatError
 from sessiontree.formats import shapes, transcript
-from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells
+from sessiontree.formats.glance import first_line
+from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells, text_at
 
 NAME = "jsonl"
 VERSION = 1
@@ -189,8 +190,8 @@ class _Reader:
             entry.role,
             () if is_mark else calls_of(parts),
             () if is_mark else results_of(parts),
-            preview=_text(native, "preview") or "",
-            tokens=_integer(native, "tokens") or 0,
+            preview=first_line(_text(native, "preview") or ""),
+            tokens=max(0, _integer(native, "tokens") or 0),
             usage=_object(native, "usage"),
             model=_text(native, "model"),
             key=entry.key,
@@ -213,7 +214,7 @@ def _message_entry(row: Row) -> Entry:
         entry = Entry(row.line, row.offset, len(row.raw), tells=Tells(skip=error.what))
     entry.id = str(message_id)
     entry.parent = None if parent is None else str(parent)
-    entry.key = _text(native, "key")
+    entry.key = text_at(native, "key")
     entry.created_at = _integer(native, "created_at")
     ref = _integer(native, "ref")
     if ref is not None and entry.tells is None:
@@ -241,7 +242,7 @@ def _about(native: Native) -> Tells:
     if "sessiontree" in native:
         return _header(native)
     if "checkpoint" in native:
-        target, label = _integer(native, "message"), _text(native, "checkpoint")
+        target, label = _integer(native, "message"), text_at(native, "checkpoint")
         if target is not None and label is not None:
             note = _text(native, "note")
             return Tells(about=True, target=str(target), label=label, note=note)
@@ -274,13 +275,16 @@ def _header(native: Native) -> Tells:
 
 
 def _integer(native: Native, key: str) -> int | None:
+    """An integer that a database holds."""
     value = native.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
+        return None
+    return value
 
 
 def _text(native: Native, key: str) -> str | None:
     value = native.get(key)
-    return value if isinstance(value, str) else None
+    return transcript.storable(value) if isinstance(value, str) else None
 
 
 def _object(native: Native, key: str) -> dict[str, Any] | None:

@@ -164,5 +164,8 @@ def _inline(text: str) -> str:
 
 
 def _time(microseconds: int) -> str:
-    time = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    try:
+        time = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    except (OverflowError, ValueError, OSError):  # no calendar reaches there
+        return f"{microseconds} µs"
     return time.strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from sessiontree.errors import FormatError
-from sessiontree.formats.transcript import Entry, Notes, Reader, Row, Source, Tells
+from sessiontree.formats.transcript import Entry, Notes, Reader, Row, Source, Tells, storable
 
 ROOT = -1
 """The parent of a root."""
@@ -60,7 +60,7 @@ class Skeleton:
         """The conversations in the file."""
         self.topic: array[int] = array("q")
         """For each entry, the index of its conversation: that of the root it leads to."""
-        self.default_topic = PurePath(source.name).stem
+        self.default_topic = storable(PurePath(source.name).stem)
         self._seen: dict[str, int] = {}
 
     def read(self) -> Iterator[int]:

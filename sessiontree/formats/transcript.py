@@ -15,6 +15,7 @@ larger than memory.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -322,9 +323,20 @@ def message(text: str, codec: str, entry: Entry) -> NewMessage:
 
 
 def text_at(native: Mapping[str, Any], key: str) -> str | None:
-    """The string at ``key``, if there is one that is not empty."""
+    """The string at ``key``, if there is one that is not empty, as ``storable``."""
     value = native.get(key)
-    return value if isinstance(value, str) and value else None
+    return storable(value) if isinstance(value, str) and value else None
+
+
+def storable(text: str) -> str:
+    """A name as every database can hold it: NULs and lone surrogates as JSON escapes."""
+    if text.isascii() and "\0" not in text:
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(text)[1:-1]
+    return json.dumps(text)[1:-1] if "\0" in text else text
 
 
 def microseconds(time: object) -> int | None:

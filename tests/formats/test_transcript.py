@@ -345,3 +345,12 @@ def test_a_file_without_a_session_is_named_after_the_file_and_its_first_row():
     assert read(rows).topics == [topic]
     rows[0]["message"] = {"role": "user", "content": "another beginning"}
     assert read(rows).topics != [topic]
+
+
+def test_names_that_no_database_holds_are_held_as_escapes():
+    rows = [user("a\0b", None), answer("\ud800", "a\0b"), user("é", "\ud800")]
+    rows = [{**made, "sessionId": "\ud801"} for made in rows]
+    tree = Planted(rows)
+    tree.check()
+    assert tree.paths == ["a\\u0000b \\ud800 é"]
+    assert tree.skeleton.topics == ["\\ud801"]

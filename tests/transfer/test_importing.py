@@ -107,6 +107,22 @@ async def test_a_result_of_no_call_is_a_mark_and_its_text_a_message(store: Store
     assert await store.check() == []
 
 
+async def test_names_and_texts_of_any_characters_come_in(store: Store, tmp_path: Path):
+    odd = "\0 \ud800 \x1b[31m \u202e é"
+    rows = [
+        {**user(odd, None, odd), "sessionId": odd},
+        {**answer("a", odd, odd), "sessionId": odd},
+        {"type": "summary", "summary": odd, "leafUuid": odd},
+        {"type": "custom-title", "customTitle": odd},
+    ]
+    done = await import_file(store, write(tmp_path / "\udcff\u202e.jsonl", rows))
+    (chat,) = done.conversations
+    assert (done.kept, done.closed) == (4, 1)
+    assert (await chat.path())[0].text == odd
+    assert (await chat.path())[-1].tool_results[0].id == odd
+    assert await store.check() == []
+
+
 async def test_every_session_of_a_file_is_a_conversation(store: Store, tmp_path: Path):
     rows = [user("u", None), {**user("v", None), "sessionId": "s2"}, answer("a", "u")]
     done = await import_file(store, write(tmp_path / "s.jsonl", rows))
