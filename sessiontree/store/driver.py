@@ -59,8 +59,37 @@ def named_errors(name: str) -> Generator[None]:
         if "decode to UTF-8" in str(error):  # Python's own, it has no code
             raise StoreCorrupt(f"{name}: {error}") from error
         code = getattr(error, "sqlite_errorcode", None)
-        kind = _NAMES.get(code & 0xFF, StoreError) if isinstance(code, int) else StoreError
-        raise kind(f"{name}: {error}") from error
+        kind = _kind(code) if isinstance(code, int) else StoreError
+        raise kind(f"{name}: {error}{_why(kind, name)}") from error
+
+
+def _kind(code: int) -> type[StoreError]:
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # the index of the log could not be made
+        return StoreFull
+    return _NAMES.get(code & 0xFF, StoreError)
+
+
+def _why(kind: type[StoreError], path: str) -> str:
+    """What the system says: SQLite keeps it to itself."""
+    if kind is StoreReadOnly:
+        files = (path, path + "-wal", path + "-shm", os.path.dirname(path))
+        closed = [file for file in files if os.path.exists(file) and not os.access(file, os.W_OK)]
+        return f": {', '.join(closed)} may not be written" if closed else ""
+    if kind is StoreUnavailable:
+        return _why_unavailable(path)
+    return ""
+
+
+def _why_unavailable(path: str) -> str:
+    """The file itself is not opened to find out: closing it would let go of the locks that
+    other connections of this process hold on it."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))  # too many open files?
+        if path != ":memory:":
+            os.stat(path)
+    except OSError as error:
+        return f": {error.strerror}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +127,25 @@ class Opening:
 
 
 class SameFile:
-    """Whether the path still names the file that was opened: what is written to a file that
-    somebody removed or replaced meanwhile would be lost with the last handle on it."""
+    """Whether the paths of a store and of its log still name the files that were opened: what
+    is written to a file that somebody removed or replaced meanwhile would be lost with the
+    last handle on it."""
 
     def __init__(self, how: Opening) -> None:
-        self._path = how.path
-        self._opened = None if how.in_memory else _identity(how.path)
+        files = () if how.in_memory else (how.path, how.path + "-wal")
+        self._opened = {path: _identity(path) for path in files}
 
     def require(self) -> None:
-        """StoreUnavailable when it does not."""
-        if self._opened is not None and self._opened != _identity(self._path):
-            raise StoreUnavailable(
-                f"{self._path} was removed or replaced while it was open",
-                hint="nothing was saved; open it again",
-            )
+        """StoreUnavailable when they do not."""
+        for path, opened in self._opened.items():
+            found = _identity(path)
+            if opened is None:  # the log of a new store is made when it is first read
+                self._opened[path] = found
+            elif found != opened:
+                raise StoreUnavailable(
+                    f"{path} was removed or replaced while it was open",
+                    hint="nothing was saved; put it back, or open the store again",
+                )
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -134,6 +168,8 @@ def _refuse_missing(how: Opening) -> None:
         if how.read_only and not file.exists():
             hint = "open it without read_only once"
             raise StoreUnavailable(f"there is no store {file}", hint=hint)
+        if not file.exists() and not os.access(file.parent, os.W_OK):
+            raise StoreReadOnly(f"{file} cannot be made: its folder is read-only")
     except OSError as error:  # a name too long, a folder that may not be looked into
         raise StoreUnavailable(f"{how.path}: {error.strerror}") from error
 
@@ -173,12 +209,16 @@ def _write_ahead(db: sqlite3.Connection, patience: float) -> None:
     deadline = time.monotonic() + patience
     while db.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+        else:
+            if mode != "wal":
+                hint = "keep it on a disk of this machine"
+                raise StoreUnavailable("a write-ahead log cannot be kept here", hint=hint)
 
 
 def _version(db: sqlite3.Connection, path: str) -> int:

@@ -94,10 +94,11 @@ class Hands:
         self._know(op["chat"], [await chat.edit(original, raw_of(op["names"][0]))])
 
     async def _add(self, op: Operation) -> None:
-        if op["chat"] not in self.turns:
-            self.turns[op["chat"]] = await (await self.chat(op["chat"])).turn().__aenter__()
-        added = await self.turns[op["chat"]].add(raw_of(op["name"]), key=op["name"])
-        self._know(op["chat"], [added])
+        turn = self.turns.get(op["chat"])
+        if turn is None:
+            turn = await (await self.chat(op["chat"])).turn().__aenter__()
+        self._know(op["chat"], [await turn.add(raw_of(op["name"]), key=op["name"])])
+        self.turns[op["chat"]] = turn
 
     async def _interrupt(self, op: Operation) -> None:
         self._know(op["chat"], await self.turns[op["chat"]].interrupt())
