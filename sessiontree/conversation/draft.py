@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sessiontree import formats
+from sessiontree.core import jsontext
 from sessiontree.core.message import NewMessage, ToolCall
 from sessiontree.core.pairing import pair
 from sessiontree.store.reads import DraftRow
@@ -36,9 +36,9 @@ def drafts_of(rows: Sequence[DraftRow], live: set[int]) -> list[Draft]:
             content,
             format=format,
             key=key,
-            usage=json.loads(usage) if usage else None,
+            usage=jsontext.stored(usage, f"the usage of a draft of turn {turn}") if usage else None,
             model=model,
-            meta=json.loads(meta) if meta else None,
+            meta=jsontext.stored(meta, f"the meta of a draft of turn {turn}") if meta else None,
             created_at=created_at,
         )
         found.setdefault(turn, Draft(turn, parent, [])).messages.append(message)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, cast
 
 import orjson
 
-from sessiontree.errors import FormatError
+from sessiontree.errors import FormatError, StoreCorrupt
 
 MAX_NESTING = 500
 """Deepest nesting that is stored. Readers in other languages, and Python's own, stop
@@ -88,6 +88,17 @@ def load(text: str, what: str = "message") -> Any:
         raise FormatError(f"the {what} cannot be read as JSON: {error}") from error
     _refuse_deep_text(text, what)
     return value
+
+
+def stored(text: str, where: str) -> dict[str, Any]:
+    """An object that was written by the store; StoreCorrupt when it is none any more."""
+    try:
+        value = json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise StoreCorrupt(f"{where} is not what was saved: {error}") from error
+    if not isinstance(value, dict):
+        raise StoreCorrupt(f"{where} is not what was saved: it is {_kind(value)}")
+    return cast("dict[str, Any]", value)
 
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}

@@ -18,10 +18,11 @@ response, whatever a provider adds. Unknown kinds are kept as they are.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
+
+from sessiontree.core import jsontext
 
 Role = Literal["system", "user", "assistant", "tool", "mark"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool", "mark")
@@ -220,8 +221,8 @@ class Message:
     def native(self) -> dict[str, Any]:
         """The message as it was given, parsed. Shared: do not change it."""
         if self._native is None:
-            self._native = json.loads(self.row.content)
-        return self._native  # pyright: ignore[reportReturnType]
+            self._native = jsontext.stored(self.row.content, self._where("content"))
+        return self._native
 
     @property
     def parts(self) -> list[Part]:
@@ -270,7 +271,7 @@ class Message:
     @property
     def usage(self) -> dict[str, Any] | None:
         """What the provider reported, as it reported it."""
-        return json.loads(self.row.usage) if self.row.usage else None
+        return jsontext.stored(self.row.usage, self._where("usage")) if self.row.usage else None
 
     @property
     def model(self) -> str | None:
@@ -284,7 +285,7 @@ class Message:
     @property
     def meta(self) -> dict[str, Any]:
         """The caller's notes, and ours under "sessiontree"."""
-        return json.loads(self.row.meta) if self.row.meta else {}
+        return jsontext.stored(self.row.meta, self._where("meta")) if self.row.meta else {}
 
     @property
     def ref_id(self) -> int | None:
@@ -295,6 +296,9 @@ class Message:
     def created_at(self) -> int:
         """Microseconds since 1970, UTC."""
         return self.row.created_at
+
+    def _where(self, column: str) -> str:
+        return f"the {column} of message {self.row.id} in conversation {self.row.conversation_id}"
 
     def __eq__(self, other: object) -> bool:
         return self.row == other.row if isinstance(other, Message) else NotImplemented

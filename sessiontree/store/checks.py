@@ -25,9 +25,15 @@ KINDS: dict[str, tuple[str, bool]] = {
 
 
 def structure(db: sqlite3.Connection) -> list[Problem]:
-    """Problems of the file, then of the tree, heads, labels and blobs."""
-    damage = list(_damage(db))
-    return damage or [*_rows(db), *_changed_blobs(db)]
+    """Problems of the file, then of the tree, heads, labels and blobs, as far as the file can
+    be read."""
+    found = list(_damage(db))
+    try:
+        found += [*_rows(db), *_changed_blobs(db)]
+    except sqlite3.DatabaseError:
+        if not found:
+            raise
+    return found
 
 
 def conversation_ids(db: sqlite3.Connection) -> list[int]:
@@ -51,5 +57,5 @@ def _rows(db: sqlite3.Connection) -> Iterator[Problem]:
 
 def _changed_blobs(db: sqlite3.Connection) -> Iterator[Problem]:
     for blob, digest, content in db.execute(SQL["all_blobs"]):
-        if hashlib.sha256(content).digest() != digest:
+        if not isinstance(content, bytes) or hashlib.sha256(content).digest() != digest:
             yield Problem("changed_blob", None, None, f"blob {blob} is not what its SHA-256 says")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sessiontree.core.message import MessageRow, NewMessage
 from sessiontree.core.records import ConversationInfo
-from sessiontree.errors import ConversationExists, ConversationNotFound
+from sessiontree.errors import ConversationExists, ConversationNotFound, StoreCorrupt
 from sessiontree.store import reads
 from sessiontree.store.heads import (
     boundary,
@@ -92,7 +92,10 @@ def fork(
     if at is not None:
         base = next_message_id(db)
         names = {"conversation": conversation, "target": target, "leaf": at, "base": base}
-        copied = db.execute(SQL["copy_path"], names).rowcount
+        try:
+            copied = db.execute(SQL["copy_path"], names).rowcount
+        except sqlite3.IntegrityError as error:  # the walk came to no root
+            raise StoreCorrupt(f"the path of message {at} is broken: {error}") from error
         reads.require_whole(conversation, at, copied, place.depth + 1)
         _copy_landmarks(db, conversation, target, at, base)
         set_head(db, target, base + place.depth, None, now)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
+from sessiontree.core import jsontext
 from sessiontree.core.message import MessageRow
 from sessiontree.core.records import Checkpoint, ConversationInfo, Move
 from sessiontree.core.tree import SkeletonRow
@@ -46,7 +46,8 @@ def conversations(
 
 def _info(row: Any) -> ConversationInfo:
     info = ConversationInfo(*row)
-    return info._replace(meta=json.loads(row[8]) if row[8] else {})
+    meta = jsontext.stored(row[8], f"the meta of conversation {info.id}") if row[8] else {}
+    return info._replace(meta=meta)
 
 
 def message(db: sqlite3.Connection, conversation_id: int, message_id: int) -> MessageRow:
