@@ -155,7 +155,7 @@ def _answer_of(native: Native) -> str | None:
 
 def _tells(native: Native, role: Role) -> Tells | None:
     kind = native.get("type")
-    if kind == "system" and native.get("subtype") in ("compact_boundary", "microcompact_boundary"):
+    if kind == "system" and native.get("subtype") == "compact_boundary":
         return Tells(kind="compaction")
     if native.get("isCompactSummary"):
         return Tells(kind="compaction_summary")
