@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,12 +25,12 @@ from landed import (
     user,
     write,
 )
-from sessions import claude_code, damage
+from sessions import claude_code, damage, pi
 
 import sessiontree
 from sessiontree import Conversation, FormatError, Store
 from sessiontree.core.message import META
-from sessiontree.transfer import import_file, importing
+from sessiontree.transfer import Import, import_file, importing
 
 # --- in ---------------------------------------------------------------------------------------
 
@@ -318,19 +319,24 @@ async def test_batches_are_cut_by_size_too(store: Store, monkeypatch: pytest.Mon
 # --- whatever a file is like --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("format", "made_up"), [("claude_code", claude_code), ("pi", pi)])
 @given(random=st.randoms(use_true_random=False))
 @settings(max_examples=25)
 async def test_a_damaged_file_that_grows_keeps_the_store_sound(
-    tmp_path_factory: pytest.TempPathFactory, random: Random
+    tmp_path_factory: pytest.TempPathFactory,
+    format: str,
+    made_up: Callable[[Random], list[dict[str, Any]]],
+    random: Random,
 ):
-    rows = damage(claude_code(random), "claude_code", random)
+    rows = damage(made_up(random), format, random)
     file = tmp_path_factory.mktemp("grows") / "s.jsonl"
     cuts = sorted(random.randint(1, len(rows)) for _ in range(2))
+    done: Import | None = None
     async with sessiontree.open_store(":memory:") as opened:
         for end in (*cuts, len(rows), len(rows)):
             write(file, rows[:end])
             try:
-                done = await import_file(opened, file, format="claude_code")
+                done = await import_file(opened, file, format=format)
             except FormatError:
                 continue
             assert accounted(done)
@@ -339,3 +345,4 @@ async def test_a_damaged_file_that_grows_keeps_the_store_sound(
                 head = await chat.message(chat.head or 0)
                 assert head.is_boundary
                 assert all(leaf.is_boundary for leaf in await chat.leaves())
+        assert done is None or done.kept == done.closed == 0
