@@ -27,6 +27,13 @@ NAMES = (
     "mark",
     "claude_code",
     "pi",
+    "codex",
+    "chatgpt",
+    "claude_ai",
+    "open_webui",
+    "librechat",
+    "oasst",
+    "sharegpt",
 )
 FALLBACK = "openai_chat"
 """What plain text is taken for where nothing says otherwise."""

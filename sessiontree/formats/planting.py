@@ -367,7 +367,8 @@ def _named(skeleton: Skeleton, at: int, name: str) -> int:
     found = skeleton.ids.get(name, _NOWHERE)
     if found == _NOWHERE:
         skeleton.repair(at, f"the head is on {name!r}, which is not in the file; its last row is")
-    return found
+        return found
+    return found if skeleton.entries[found].is_kept else skeleton.parent[found]
 
 
 def _settled(made: Plan, onward: Mapping[int, int], at: int) -> int:

@@ -22,7 +22,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard, cast
 
-from sessiontree.core.message import Part, Role
+from sessiontree.core.message import Part, Role, text_of
 from sessiontree.errors import FormatError
 
 NEUTRAL = frozenset(
@@ -304,6 +304,14 @@ def response_text(response: object) -> str:
     if isinstance(response, str):
         return response
     return "" if response is None else to_json(response)
+
+
+def said_by(part: Part) -> str:
+    """The text of a result, whatever it is made of."""
+    response = part.get("response")
+    if not are_parts(response):
+        return response_text(response)
+    return text_of(cast("Sequence[Part]", response))
 
 
 def are_parts(value: object) -> bool:

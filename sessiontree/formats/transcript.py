@@ -47,15 +47,19 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Note(NamedTuple):
-    """Something that was done with lines ``line`` to ``last``, and why."""
+    """Something that was done with lines ``line`` to ``last``, and why.
+
+    ``part`` names the conversation, in a file that holds several; its nodes are its lines.
+    """
 
     line: int
     what: str
     last: int
+    part: str = ""
 
     def __str__(self) -> str:
         where = f"line {self.line}" if self.last == self.line else f"lines {self.line}-{self.last}"
-        return f"{where}: {self.what}"
+        return f"{self.part}, {where}: {self.what}" if self.part else f"{where}: {self.what}"
 
 
 class Notes(list[Note]):
@@ -130,6 +134,8 @@ class Entry:
     key: str | None = None
     created_at: int | None = None
     """Microseconds since 1970, UTC."""
+    model: str | None = None
+    """Who wrote it, where the row itself does not tell in the usual place."""
     tells: Tells | None = None
     text: str | None = None
     """The row itself, where the file has no bytes that are the row."""
@@ -145,6 +151,17 @@ class Entry:
         return not self.beside and self.is_kept
 
 
+class Place(NamedTuple):
+    """Where a node stands, as the conversation around it tells; see ``Entry``."""
+
+    id: str | None = None
+    parent: str | None = None
+    follows: bool = False
+    created_at: int | None = None
+    model: str | None = None
+    tells: Tells | None = None
+
+
 class Row(NamedTuple):
     """One row of a file: its place, its bytes, and the object they hold."""
 
@@ -152,6 +169,8 @@ class Row(NamedTuple):
     offset: int
     raw: bytes
     native: dict[str, Any]
+    place: Place | None = None
+    """For a node of a document."""
 
 
 class Reader(Protocol):

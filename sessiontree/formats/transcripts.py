@@ -27,6 +27,12 @@ KNOWN = (
     KnownFormat("jsonl", True, True, "sessiontree's own, one message a line; loses nothing"),
     KnownFormat("claude_code", True, True, "Claude Code session files (.jsonl)"),
     KnownFormat("pi", True, True, "pi session files, versions 1 to 3 (.jsonl)"),
+    KnownFormat("chatgpt", True, False, "ChatGPT's export (conversations.json)"),
+    KnownFormat("claude_ai", True, False, "Claude.ai's export (conversations.json)"),
+    KnownFormat("open_webui", True, False, "Open WebUI's export of chats (.json)"),
+    KnownFormat("librechat", True, False, "LibreChat's export of a conversation (.json)"),
+    KnownFormat("oasst", True, False, "Open Assistant's message trees (.jsonl)"),
+    KnownFormat("sharegpt", True, False, "conversations by turns, for training (.json, .jsonl)"),
     KnownFormat("markdown", False, True, "for people: the active path, or the whole tree"),
 )
 

@@ -1,13 +1,15 @@
 """Where files meet the store: transcripts in, conversations out.
 
 importing.py   a file into conversations, in resumable batches
+account.py     what an import did
 stored.py      what of a file is in the store already, and where it stands there
 exporting.py   a conversation as a file
 """
 
 from sessiontree.formats.transcript import Note
 from sessiontree.formats.transcripts import KnownFormat, formats_known
+from sessiontree.transfer.account import Import
 from sessiontree.transfer.exporting import export
-from sessiontree.transfer.importing import Import, Progress, import_file
+from sessiontree.transfer.importing import Progress, import_file
 
 __all__ = ["Import", "KnownFormat", "Note", "Progress", "export", "formats_known", "import_file"]

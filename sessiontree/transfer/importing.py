@@ -15,7 +15,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -27,9 +26,12 @@ from sessiontree.conversation.store import Store
 from sessiontree.core.records import Cause, Checkpoint, Graft, Move
 from sessiontree.errors import FormatError
 from sessiontree.formats import jsonl, transcripts
+from sessiontree.formats.document import DocumentReader
 from sessiontree.formats.planting import Closing, Rest, plan
 from sessiontree.formats.skeleton import ROOT, Skeleton, lines_in
-from sessiontree.formats.transcript import Note, Reader, Source
+from sessiontree.formats.transcript import Note, Notes, Reader, Source
+from sessiontree.transfer import account
+from sessiontree.transfer.account import Import
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
 
@@ -40,42 +42,6 @@ BATCH_BYTES = 8 << 20
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all); the two readings of the file count half each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """What an import did. Each row of the file is in exactly one class:
-
-    entries == kept + already + about + skipped
-    """
-
-    file: str
-    format: str
-    entries: int
-    """Rows of the file."""
-    kept: int
-    """Rows saved now, those that were repaired included."""
-    already: int
-    """Rows that were saved before."""
-    about: int
-    """Rows that speak of the conversation itself: a header, a checkpoint."""
-    skipped: int
-    """Rows that could not be read, or were there twice; ``skips`` tells why."""
-    repaired: int
-    """Rows among ``kept`` that had to be mended; ``repairs`` tells how."""
-    closed: int
-    """Results of ours, saved now for calls that the file leaves unanswered."""
-    roots: int
-    branch_points: int
-    """In the tree of the file: messages that several follow."""
-    repairs: tuple[Note, ...]
-    skips: tuple[Note, ...]
-    conversations: tuple[Conversation, ...]
-
-    @property
-    def head(self) -> int | None:
-        """The head of the first conversation."""
-        return self.conversations[0].head
 
 
 async def import_file(
@@ -94,16 +60,66 @@ async def import_file(
     """
     file = await to_thread.run_sync(_open, path)
     try:
-        source = Source(file, str(path))
-        name = format or transcripts.detect(source.head(), source.name)
-        skeleton = await _read(source, transcripts.reader(name), progress)
-        chats = [
-            await _conversation(store, skeleton, i, owner) for i in range(len(skeleton.topics))
-        ]
-        stored = await look(skeleton, chats)
-        return await _Landing(skeleton, chats, stored, progress).land()
+        return await import_source(store, Source(file, str(path)), format, owner, progress)
     finally:
         await to_thread.run_sync(file.close)
+
+
+async def import_source(
+    store: Store,
+    source: Source,
+    format: str | None = None,
+    owner: str | None = None,
+    progress: Progress | None = None,
+) -> Import:
+    """The same for a file that is open."""
+    reader = transcripts.reader(format or transcripts.detect(source.head(), source.name))
+    if isinstance(reader, DocumentReader):
+        return await _import_documents(store, source, reader, owner, progress)
+    return await _import_one(store, source, reader, owner, progress)
+
+
+async def _import_one(
+    store: Store, source: Source, reader: Reader, owner: str | None, progress: Progress | None
+) -> Import:
+    skeleton = await _read(source, reader, progress)
+    chats = [await _conversation(store, skeleton, i, owner) for i in range(len(skeleton.topics))]
+    stored = await look(skeleton, chats)
+    return await _Landing(skeleton, chats, stored, progress).land()
+
+
+async def _import_documents(
+    store: Store,
+    source: Source,
+    reader: DocumentReader,
+    owner: str | None,
+    progress: Progress | None,
+) -> Import:
+    """Conversation by conversation; one that cannot be read does not keep the others out."""
+    skipped = Notes()
+    done: list[tuple[str, Import]] = []
+    documents = reader.documents(source, skipped)
+    while (document := await to_thread.run_sync(next, documents, None)) is not None:
+        try:
+            found = await _import_one(store, document, reader, owner, None)
+        except FormatError as error:
+            skipped.add(document.number, error.what)
+        else:
+            done.append((document.label, found))
+        if progress is not None:
+            progress(document.end, source.size)
+    if not done:
+        raise _nothing_in(source, reader.name, skipped)
+    return account.of_parts(source.name, reader.name, done, skipped)
+
+
+def _nothing_in(source: Source, format: str, skipped: Notes) -> FormatError:
+    why = "; ".join(map(str, skipped[:3])) or "it is empty"
+    return FormatError(
+        f"there is no conversation of format {format} in it: {why}",
+        file=source.name,
+        hint="name another format, if it is of another",
+    )
 
 
 def _open(path: str | Path) -> BinaryIO:

