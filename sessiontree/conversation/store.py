@@ -121,12 +121,16 @@ class Store:
         """Everything that is wrong with the store; an empty list when it is sound.
 
         Reads all of it: the file's own structure, the tree, heads and labels, and which
-        result answers which call on every path.
+        result answers which call on every path. A scoped store tells of the file and of its
+        owner's conversations.
         """
         found = await self._backend.read(checks.structure)
-        if any(problem.kind == "damaged_file" for problem in found):
+        if not any(problem.kind == "damaged_file" for problem in found):
+            found += await check_pairing(self._backend)
+        if self._scope is None:
             return found
-        return found + await check_pairing(self._backend)
+        mine = {info.id async for info in self.conversations()} | {None}
+        return [problem for problem in found if problem.conversation_id in mine]
 
     async def _existing(
         self, owner: str, topic: str | None, system: str | Mapping[str, Any] | None
