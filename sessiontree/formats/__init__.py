@@ -34,6 +34,7 @@ NAMES = (
     "librechat",
     "oasst",
     "sharegpt",
+    "sillytavern",
 )
 FALLBACK = "openai_chat"
 """What plain text is taken for where nothing says otherwise."""

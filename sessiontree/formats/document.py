@@ -107,6 +107,10 @@ class DocumentReader:
 
     # --- what each format adds ------------------------------------------------------------
 
+    def values(self, source: Source, skipped: Notes) -> Iterator[tuple[object, int]]:
+        """The values of a file, and how much of it is read at each."""
+        return values(source, skipped)
+
     def conversations(self, value: object) -> Iterable[object]:
         """The conversations in a value of the file."""
         return [value]
@@ -124,7 +128,7 @@ class DocumentReader:
         """The conversations of a file, each to be read before the next."""
         topics: dict[str, int] = {}
         at = 0
-        for value, end in values(source, skipped):
+        for value, end in self.values(source, skipped):
             for found in self.conversations(value):
                 at += 1
                 try:
@@ -245,7 +249,7 @@ def rest_of(found: Object, *known: str) -> dict[str, Any]:
 
 def as_object(value: object) -> Object:
     """``value``, or an object without fields where it is none."""
-    return value if shapes.is_object(value) else {}
+    return value if shapes.is_object(value) else dict[str, Any]()
 
 
 def name_at(native: Object, *keys: str) -> str | None:

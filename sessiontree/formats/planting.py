@@ -372,10 +372,14 @@ def _named(skeleton: Skeleton, at: int, name: str) -> int:
 
 
 def _settled(made: Plan, onward: Mapping[int, int], at: int) -> int:
-    """The first boundary at or after ``at``."""
-    while at in made.open_calls:
+    """The first boundary at or after ``at``, and after the rest of what ``at`` says."""
+    while at in made.open_calls or _has_rest(made, onward, at):
         at = onward[at]
     return at
+
+
+def _has_rest(made: Plan, onward: Mapping[int, int], at: int) -> bool:
+    return at in made.orphans and at in onward and isinstance(made.ours_at(onward[at]), Rest)
 
 
 def _after_beside(skeleton: Skeleton, made: Plan, at: int, last_beside: Mapping[int, int]) -> int:

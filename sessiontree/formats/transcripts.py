@@ -30,9 +30,15 @@ KNOWN = (
     KnownFormat("chatgpt", True, False, "ChatGPT's export (conversations.json)"),
     KnownFormat("claude_ai", True, False, "Claude.ai's export (conversations.json)"),
     KnownFormat("open_webui", True, False, "Open WebUI's export of chats (.json)"),
+    KnownFormat("sillytavern", True, False, "SillyTavern's chats (.jsonl)"),
     KnownFormat("librechat", True, False, "LibreChat's export of a conversation (.json)"),
     KnownFormat("oasst", True, False, "Open Assistant's message trees (.jsonl)"),
     KnownFormat("sharegpt", True, False, "conversations by turns, for training (.json, .jsonl)"),
+    KnownFormat("openai_chat", True, False, "a request of OpenAI's Chat Completions (.json)"),
+    KnownFormat("openai_responses", True, False, "a request of OpenAI's Responses (.json)"),
+    KnownFormat("anthropic", True, False, "a request of Anthropic's Messages (.json)"),
+    KnownFormat("gemini", True, False, "a request of Gemini's generateContent (.json)"),
+    KnownFormat("bedrock", True, False, "a request of Bedrock's Converse (.json)"),
     KnownFormat("markdown", False, True, "for people: the active path, or the whole tree"),
 )
 
@@ -51,6 +57,9 @@ def reader(name: str) -> Reader:
 
 @cache
 def _load(name: str) -> Reader:
+    requests = import_module("sessiontree.formats.requests").READERS
+    if name in requests:
+        return requests[name]
     return cast(Reader, import_module(f"sessiontree.formats.{name}").READER)
 
 
