@@ -13,7 +13,8 @@ its message (``message``), or by its type:
     branchSummary, branch_summary                a user message, marked as a digest
     compactionSummary                            a user message
     bashExecution with ``excludeFromContext``    a mark
-    compaction                                   a mark that speaks of the first entry kept
+    compaction                                   a mark that speaks of the first entry kept; one
+                                                 that keeps none holds its summary in its meta
     label                                        a mark, and a checkpoint on its target
     session_info                                 a mark, and the title
     session (the header)                         a mark before all
@@ -25,10 +26,11 @@ The head is where the last entry is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role
+from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role, text_of
 from sessiontree.errors import FormatError
 from sessiontree.formats import shapes, transcript
 from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells, text_at
@@ -296,10 +298,33 @@ class _Reader:
         return entry
 
     def message(self, text: str, entry: Entry) -> NewMessage:
-        return transcript.message(text, NAME, entry)
+        made = transcript.message(text, NAME, entry)
+        if entry.tells is not None and entry.tells.kind == "compaction" and not entry.tells.ref:
+            # it keeps nothing (but what it holds itself): its summary stands for all before it
+            made.meta = transcript.our_meta("compaction", text=_summary_in(text))
+        return made
 
 
 READER = _Reader()
+
+
+def _summary_in(text: str) -> str:
+    """The summary of a compaction, and in words the messages that it holds itself."""
+    native = cast("dict[str, Any]", json.loads(text))
+    tail = native.get("retainedTail")
+    kept = cast("list[Any]", tail) if isinstance(tail, list) else []
+    words = [str(native.get("summary") or ""), *map(_in_words, kept)]
+    return "\n\n".join(filter(None, words))
+
+
+def _in_words(message: Any) -> str:
+    try:
+        role, parts = CODEC.decode({"type": "message", "message": message})
+    except FormatError:
+        return ""
+    results = [part["response"] for part in parts if part["type"] == "tool_call_response"]
+    said = text_of([*parts, *(part for result in results for part in result)])
+    return f"{role}: {said}" if said else ""
 
 
 def _tells(native: Native, role: Role) -> Tells | None:

@@ -76,6 +76,7 @@ class Skeleton:
         self.rows = len(self.entries) - skipped + lines_in(self.skipped)
         self._refuse_nothing()
         self._note_missing_end()
+        self._note_compactions_of_nothing()
         self.parent = parents(self)
         self.topics, self.topic = _topics(self)
         yield self.source.size
@@ -155,6 +156,22 @@ class Skeleton:
     def _note_missing_end(self) -> None:
         if self.reader.is_settled and not any(e.tells and e.tells.end for e in self.entries[-1:]):
             self.repair(len(self.entries) - 1, "the file is cut off after it; its end is missing")
+
+    def _note_compactions_of_nothing(self) -> None:
+        """A compaction that keeps what is not here keeps nothing of what came before it."""
+        for i, entry in enumerate(self.entries):
+            tells = entry.tells
+            if tells is None or tells.kind != "compaction" or tells.ref is None:
+                continue
+            if self.index(tells.ref) is None:
+                self.repair(i, f"it keeps all from {tells.ref!r} on, which is not in the file")
+                tells.ref = None
+
+    def index(self, name: str | int) -> int | None:
+        """The index of an entry that is named by its id, or by its place in the file."""
+        if isinstance(name, str):
+            return self.ids.get(name)
+        return name if 0 <= name < len(self.entries) else None
 
     def _refuse_nothing(self) -> None:
         if self.rows == 0:

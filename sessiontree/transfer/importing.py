@@ -288,16 +288,10 @@ class _Landing:
         tells = self.skeleton.entries[at].tells
         if tells is None or tells.ref is None:
             return None
-        target = self._index(tells.ref)
+        target = self.skeleton.index(tells.ref)
         if target is None or self._topic(target) != self._topic(at):
             return None
         return self._place(target, at_in_batch) or None
-
-    def _index(self, name: str | int) -> int | None:
-        """The index of an entry that is named by its id or its position."""
-        if isinstance(name, str):
-            return self.skeleton.ids.get(name)
-        return name if 0 <= name < len(self.skeleton.entries) else None
 
     # --- head and labels --------------------------------------------------------------------
 
@@ -354,7 +348,7 @@ class _Landing:
         return moves
 
     def _saved(self, name: str) -> int | None:
-        at = self._index(name)
+        at = self.skeleton.index(name)
         return None if at is None else self.ids[at] or None
 
     # --- the account ------------------------------------------------------------------------

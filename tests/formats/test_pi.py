@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from planted import Planted
 
-from sessiontree.core.message import calls_of, results_of, text_of
+from sessiontree.core.message import META, calls_of, results_of, text_of
 from sessiontree.errors import FormatError
 from sessiontree.formats import codec, recognise
 from sessiontree.formats import read as read_message
+from sessiontree.formats.pi import READER
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "pi"
 CODEC = codec("pi")
@@ -226,6 +227,42 @@ def test_a_second_header_is_a_mark_where_it_stands():
     tree.check()
     assert tree.skeleton.topics == [first["id"]]
     assert tree.links["00000003"] == "line 4"
+
+
+def test_a_compaction_that_keeps_no_entry_holds_what_stands_for_all_before_it():
+    tail = [
+        {"role": "user", "content": "and then"},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]},
+        v3("00000004")["message"],
+        "not a message",
+    ]
+    compaction = {**v3("0000000c"), "retainedTail": tail}
+    del compaction["firstKeptEntryId"]
+    rows = [compaction if row["id"] == "0000000c" else row for row in entries("v3.jsonl")]
+    tree = Planted(rows, "pi")
+    tree.check()
+    assert _meta(tree, "0000000c") == {
+        "kind": "compaction",
+        "text": "A harbour was drawn.\n\nuser: and then\n\ntool: drawn",
+    }
+
+
+def test_a_compaction_that_keeps_what_is_not_in_the_file_keeps_nothing_and_says_so():
+    rows = [
+        {**row, "firstKeptEntryId": "gone"} if row["type"] == "compaction" else row
+        for row in entries("v3.jsonl")
+    ]
+    tree = Planted(rows, "pi")
+    assert _meta(tree, "0000000c") == {"kind": "compaction", "text": "A harbour was drawn."}
+    assert tree.repairs == ["line 13: it keeps all from 'gone' on, which is not in the file"]
+    assert _meta(planted("v3.jsonl"), "0000000c") == {"kind": "compaction"}
+
+
+def _meta(tree: Planted, name: str) -> object:
+    entry = next(entry for entry in tree.skeleton.entries if entry.id == name)
+    made = READER.message(tree.skeleton.source.text(entry), entry)
+    assert made.meta is not None
+    return made.meta[META]
 
 
 def test_a_real_session_of_version_1_imports_whole(corpus: Path):
