@@ -25,6 +25,7 @@ from sessiontree.conversation import store as _store
 from sessiontree.conversation import turn as _turn
 from sessiontree.core.message import Message, ToolCall
 from sessiontree.core.records import ConversationInfo
+from sessiontree.errors import StoreClosed
 from sessiontree.store.driver import Durability
 
 A = TypeVar("A")
@@ -43,11 +44,22 @@ class _Blocking(Generic[A]):
         return repr(self.handle)
 
 
+def _run(portal: BlockingPortal, work: Callable[[], Awaitable[R]]) -> R:
+    try:
+        return portal.call(work)
+    except RuntimeError as error:
+        if str(error) != "This portal is not running":
+            raise
+        raise StoreClosed(
+            "the store is closed", hint="use it inside `with sync.open_store(...)`"
+        ) from error
+
+
 def _call(
     method: Callable[Concatenate[A, P], Awaitable[R]],
 ) -> Callable[Concatenate[_Blocking[A], P], R]:
     def blocking(self: _Blocking[A], *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.portal.call(partial(method, self.handle, *args, **kwargs))
+        return _run(self.portal, partial(method, self.handle, *args, **kwargs))
 
     blocking.__doc__ = method.__doc__
     blocking.__name__ = getattr(method, "__name__", "blocking")
@@ -64,7 +76,7 @@ def _each(
         async def step() -> Any:
             return await anext(values, end)
 
-        while (value := self.portal.call(step)) is not end:
+        while (value := _run(self.portal, step)) is not end:
             yield value
 
     blocking.__doc__ = method.__doc__
@@ -75,7 +87,7 @@ def _conversation(
     method: Callable[Concatenate[A, P], Awaitable[_handle.Conversation]],
 ) -> Callable[Concatenate[_Blocking[A], P], Conversation]:
     def blocking(self: _Blocking[A], *args: P.args, **kwargs: P.kwargs) -> Conversation:
-        found = self.portal.call(partial(method, self.handle, *args, **kwargs))
+        found = _run(self.portal, partial(method, self.handle, *args, **kwargs))
         return Conversation(self.portal, found)
 
     blocking.__doc__ = method.__doc__
@@ -102,7 +114,7 @@ class Turn(_Blocking[_turn.Turn]):
         return self.handle.pending
 
     def __enter__(self) -> Turn:
-        self.portal.call(self.handle.__aenter__)
+        _run(self.portal, self.handle.__aenter__)
         return self
 
     def __exit__(
@@ -111,7 +123,7 @@ class Turn(_Blocking[_turn.Turn]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.portal.call(self.handle.__aexit__, kind, error, trace)
+        _run(self.portal, partial(self.handle.__aexit__, kind, error, trace))
 
 
 class Conversation(_Blocking[_handle.Conversation]):
