@@ -16,7 +16,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 from anyio import to_thread
 
@@ -30,7 +30,7 @@ from sessiontree.formats.document import DocumentReader
 from sessiontree.formats.planting import Closing, Rest, plan
 from sessiontree.formats.skeleton import ROOT, Skeleton, lines_in
 from sessiontree.formats.transcript import Note, Notes, Reader, Source
-from sessiontree.transfer import account
+from sessiontree.transfer import account, foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
@@ -58,11 +58,11 @@ async def import_file(
     become; by default the owner that the file names, if it names one. FormatError: the
     file cannot be read, is of no known format, or there is nothing in it to import.
     """
-    file = await to_thread.run_sync(_open, path)
+    file = await to_thread.run_sync(foreign.opened, path)
     try:
         return await import_source(store, Source(file, str(path)), format, owner, progress)
     finally:
-        await to_thread.run_sync(file.close)
+        file.close()  # at once: a cancelled caller may not wait for a thread any more
 
 
 async def import_source(
@@ -120,13 +120,6 @@ def _nothing_in(source: Source, format: str, skipped: Notes) -> FormatError:
         file=source.name,
         hint="name another format, if it is of another",
     )
-
-
-def _open(path: str | Path) -> BinaryIO:
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise FormatError(f"it cannot be read: {error.strerror}", file=str(path)) from error
 
 
 async def _read(source: Source, reader: Reader, progress: Progress | None) -> Skeleton:

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -294,6 +295,29 @@ async def test_an_import_that_was_cut_off_is_finished_by_importing_again(
     (chat,) = done.conversations
     assert await shape(chat) == await shape(whole.conversations[0])
     assert await names(chat) == await names(whole.conversations[0])
+
+
+@pytest.mark.parametrize("at", range(6))
+async def test_an_import_that_is_cancelled_is_finished_by_importing_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch, at: int
+):
+    monkeypatch.setattr(importing, "BATCH", 7)
+    told = 0
+
+    def stop(done: int, size: int) -> None:
+        nonlocal told
+        told += 1
+        if told > at:
+            scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        await import_file(store, QUIRKS, progress=stop)
+    assert await store.check() == []
+    done = await import_file(store, QUIRKS)
+    assert done.kept + done.already == 28
+    (chat,) = done.conversations
+    assert [m.key for m in await chat.path()][-3] == "a-09"
+    assert (await names(chat)).endswith(" !")
 
 
 async def test_a_file_that_is_rewritten_while_it_is_read_is_told(
