@@ -244,9 +244,8 @@ def _notes(done: str, notes: Iterable[Note]) -> None:
     """Reasons, each with the lines that it holds for."""
     lines: dict[str, list[str]] = {}
     for note in notes:
-        lines.setdefault(note.what, []).append(
-            str(note.line) if note.line == note.last else f"{note.line}-{note.last}"
-        )
+        at = str(note.line) if note.line == note.last else f"{note.line}-{note.last}"
+        lines.setdefault(note.what, []).append(f"{at} of {note.part!r}" if note.part else at)
     for what, at in lines.items():
         more = f" and {len(at) - PLACES} more places" if len(at) > PLACES else ""
         out(f"  {done}: {what} (line {', '.join(at[:PLACES])}{more})")

@@ -43,32 +43,44 @@ async def import_(
 ) -> None:
     """Bring in session files of other programs, or sessiontree's own.
 
-    What was imported before is not imported again.
+    Of a folder or a zip archive, every file in it. What was imported before is not imported
+    again.
     """
     done: list[Import] = []
+    failed = 0
     async with opened(store, create=True) as opened_store:
         for file in files:
             found = await _import(opened_store, file, format, owner)
-            if found is not None:
-                done.append(found)
-                if not as_json:
-                    show.imported(found)
+            failed += not found
+            done += found
+            for one in found if not as_json else ():
+                show.imported(one)
     if as_json:
         document([shapes.imported(found) for found in done])
-    if len(done) < len(files):
+    if failed:
         raise typer.Exit(1)
 
 
-async def _import(store: Store, file: Path, format: str | None, owner: str | None) -> Import | None:
-    """One file; one that cannot be read does not keep the others from coming in."""
-    from sessiontree.transfer import import_file
+async def _import(store: Store, file: Path, format: str | None, owner: str | None) -> list[Import]:
+    """What a file, a folder or an archive brought in; what of it cannot be read is told, and
+    does not keep the others from coming in."""
+    from sessiontree.transfer import Refused, import_all
 
+    done: list[Import] = []
+    refused: list[Refused] = []
     try:
         with progress(f"import {file.name}") as report:
-            return await import_file(store, file, format=format, owner=owner, progress=report)
+            found = import_all(store, file, format=format, owner=owner, progress=report)
+            async for one in found:
+                if isinstance(one, Refused):
+                    refused.append(one)
+                else:
+                    done.append(one)
     except FormatError as error:
         tell(f"sessiontree: {error}")
-        return None
+    for one in refused if done else ():
+        tell(f"sessiontree: {one.error.what}")
+    return done
 
 
 @command(app)

@@ -1,6 +1,7 @@
 """Where files meet the store: transcripts in, conversations out.
 
 importing.py   a file into conversations, in resumable batches
+gathering.py   everything in a folder or an archive
 account.py     what an import did
 stored.py      what of a file is in the store already, and where it stands there
 exporting.py   a conversation as a file
@@ -10,6 +11,17 @@ from sessiontree.formats.transcript import Note
 from sessiontree.formats.transcripts import KnownFormat, formats_known
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.exporting import export
+from sessiontree.transfer.gathering import Refused, import_all
 from sessiontree.transfer.importing import Progress, import_file
 
-__all__ = ["Import", "KnownFormat", "Note", "Progress", "export", "formats_known", "import_file"]
+__all__ = [
+    "Import",
+    "KnownFormat",
+    "Note",
+    "Progress",
+    "Refused",
+    "export",
+    "formats_known",
+    "import_all",
+    "import_file",
+]

@@ -1,0 +1,253 @@
+"""Everything in a folder or a zip archive, file by file.
+
+An archive is not trusted. Its members are read into unnamed temporary files, so that a name
+in it is never a place on the disk; what it unpacks to is limited, and counted while it is
+unpacked, whatever it claims. Archives in archives are not opened.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, BinaryIO, cast
+
+from anyio import to_thread
+
+from sessiontree.conversation.store import Store
+from sessiontree.errors import FormatError
+from sessiontree.formats.transcript import Source
+from sessiontree.transfer.account import Import
+from sessiontree.transfer.importing import Progress, import_source
+
+MAX_MEMBERS = 10_000
+"""Files in an archive."""
+MAX_MEMBER = 2 << 30
+"""Bytes that a file in an archive may unpack to."""
+MAX_ARCHIVE = 8 << 30
+"""Bytes that all files of an archive together may unpack to."""
+MAX_RATIO = 200
+"""How many bytes a packed byte may unpack to, on the average of a file; text reaches 20, and
+long runs of one character 1,000. Files below ``ALWAYS`` may be packed as well as they can."""
+ALWAYS = 1 << 20
+
+IN_MEMORY = 16 << 20
+"""Bytes of a file from an archive that are held in memory, not on the disk."""
+
+_PIECE = 1 << 20
+_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,  # it wants a password
+    NotImplementedError,  # a way of packing that Python does not know
+    LookupError,
+)
+"""What reading a damaged archive may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file that could not be imported, and why; the others were."""
+
+    file: str
+    error: FormatError
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file to import. ``open`` raises FormatError."""
+
+    name: str
+    size: int
+    open: Callable[[], AbstractContextManager[BinaryIO]]
+
+
+async def import_all(
+    store: Store,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    owner: str | None = None,
+    progress: Progress | None = None,
+) -> AsyncIterator[Import | Refused]:
+    """Bring in a file, or every file in a folder or a zip archive, in the order of names.
+
+    For each the account of its import, or why it was refused. FormatError when nothing of
+    them all could be imported, or what the path leads to cannot be read.
+    """
+    files = await to_thread.run_sync(_files, Path(path))
+    whole = sum(found.size for found in files)
+    refused: list[Refused] = []
+    imported = before = 0
+    for found in files:
+        try:
+            done = await _import(store, found, format, owner, _shifted(progress, before, whole))
+        except FormatError as error:
+            if len(files) == 1:
+                raise
+            refused.append(Refused(found.name, error))
+            yield refused[-1]
+        else:
+            imported += 1
+            yield done
+        before += found.size
+    if not imported:
+        raise _nothing_in(str(path), refused)
+
+
+async def _import(
+    store: Store, found: _Found, format: str | None, owner: str | None, progress: Progress | None
+) -> Import:
+    opening = found.open()
+    file = await to_thread.run_sync(opening.__enter__)
+    try:
+        return await import_source(store, Source(file, found.name), format, owner, progress)
+    finally:
+        await to_thread.run_sync(opening.__exit__, None, None, None)
+
+
+def _shifted(progress: Progress | None, before: int, whole: int) -> Progress | None:
+    """The progress of one file as that of all."""
+    return None if progress is None else lambda done, _: progress(before + done, whole)
+
+
+def _nothing_in(path: str, refused: list[Refused]) -> FormatError:
+    why = "; ".join(str(one.error) for one in refused[:3]) or "there is no file in it"
+    return FormatError(f"nothing in it could be imported: {why}", file=path)
+
+
+# --- files and folders ----------------------------------------------------------------------
+
+
+def _files(path: Path) -> list[_Found]:
+    if not path.is_dir():
+        return list(_in_file(path))
+    found: list[_Found] = []
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            found += _in_file(Path(folder, name), is_named=False)
+    return found
+
+
+def _in_file(path: Path, *, is_named: bool = True) -> Iterator[_Found]:
+    """The file, or the files in the archive that it is. What is no file at all (a pipe, a
+    link to nowhere) is left out of a folder, since opening it could wait for ever."""
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            if is_named:
+                raise FormatError("it is no file", file=str(path))
+            return
+        with path.open("rb") as file:
+            is_archive = file.read(4) in _MAGIC
+    except OSError as error:
+        yield _refusing(str(path), f"it cannot be read: {error.strerror}")
+        return
+    if is_archive:
+        yield from _in_archive(path)
+    else:
+        yield _Found(str(path), about.st_size, lambda: _opened(path))
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[BinaryIO]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise FormatError(f"it cannot be read: {error.strerror}", file=str(path)) from error
+    with file:
+        yield file
+
+
+def _refusing(name: str, why: str) -> _Found:
+    @contextmanager
+    def refuse() -> Generator[BinaryIO]:
+        raise FormatError(why, file=name)
+        yield  # pyright: ignore[reportUnreachable]
+
+    return _Found(name, 0, refuse)
+
+
+# --- archives -------------------------------------------------------------------------------
+
+
+def _in_archive(path: Path) -> list[_Found]:
+    """The members of an archive; a refusal of the whole where it is damaged or too large."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir()]
+    except _BROKEN as error:
+        return [_refusing(str(path), f"the archive is damaged: {error}")]
+    why = _too_much(members)
+    if why is not None:
+        return [_refusing(str(path), why)]
+    return [_member(path, info) for info in sorted(members, key=lambda info: info.filename)]
+
+
+def _too_much(members: list[zipfile.ZipInfo]) -> str | None:
+    """Why an archive is refused by what it says of itself."""
+    if len(members) > MAX_MEMBERS:
+        return f"the archive has {len(members)} files; more than {MAX_MEMBERS} are not read"
+    size = sum(info.file_size for info in members)
+    if size > MAX_ARCHIVE:
+        return f"the archive unpacks to {size} bytes; more than {MAX_ARCHIVE} are not read"
+    return None
+
+
+def _member(path: Path, info: zipfile.ZipInfo) -> _Found:
+    name = f"{path}/{info.filename}"
+    return _Found(name, info.file_size, lambda: _unpacked(path, info, name))
+
+
+@contextmanager
+def _unpacked(path: Path, info: zipfile.ZipInfo, name: str) -> Generator[BinaryIO]:
+    """A member of an archive in a temporary file without a name. FormatError."""
+    with SpooledTemporaryFile(IN_MEMORY) as spool:
+        file = cast(BinaryIO, spool)
+        try:
+            with zipfile.ZipFile(path) as archive, archive.open(info) as packed:
+                _copy(packed, file, _limit(info), name)
+        except FormatError:
+            raise
+        except _BROKEN as error:
+            raise FormatError(f"it cannot be unpacked: {error}", file=name) from error
+        file.seek(0)
+        if file.read(4) in _MAGIC:
+            raise FormatError(
+                "it is an archive in an archive", file=name, hint="unpack it, and import that"
+            )
+        file.seek(0)
+        yield file
+
+
+def _limit(info: zipfile.ZipInfo) -> int:
+    return min(MAX_MEMBER, max(ALWAYS, info.compress_size * MAX_RATIO))
+
+
+def _copy(packed: IO[bytes], file: BinaryIO, limit: int, name: str) -> None:
+    size = 0
+    while piece := packed.read(_PIECE):
+        size += len(piece)
+        if size > limit:
+            raise FormatError(
+                f"it unpacks to more than {limit} bytes, which is more than it may "
+                f"(at most {MAX_RATIO} times its packed size, and {MAX_MEMBER} bytes)",
+                file=name,
+                hint="unpack it and import what is in it, if you trust it",
+            )
+        file.write(piece)
