@@ -6,7 +6,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from hypothesis import settings
+
 from sessiontree import Conversation, Message
+
+
+def examples(count: int) -> settings:
+    """So many examples, and as many more as HYPOTHESIS_PROFILE=long has beyond the quick one."""
+    return settings(max_examples=max(1, count * settings.default.max_examples // 50))
 
 
 def user(text: str = "hello") -> dict[str, Any]:

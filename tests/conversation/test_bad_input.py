@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from talk import assistant, call, ids, result, step, user
+from talk import assistant, call, examples, ids, result, step, user
 
 import sessiontree
 from sessiontree import BadArgument, Conversation, FormatError, Graft, MessageNotFound, Store
@@ -466,7 +466,7 @@ METHODS = [
 ]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.sampled_from(METHODS), st.data())
 async def test_no_argument_brings_out_an_error_of_another_kind(
     method: tuple[str, list[str]], data: st.DataObject

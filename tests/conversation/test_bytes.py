@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from talk import assistant, call, result, step, user
+from talk import assistant, call, examples, result, step, user
 
 import sessiontree
 from sessiontree import Conversation, Message
@@ -257,7 +257,7 @@ FORMATS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(given_=MESSAGES, format=FORMATS, as_text=st.booleans())
 async def test_nothing_that_is_given_brings_out_another_error(
     given_: Any, format: Any, as_text: bool

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from talk import assistant, call, ids, result, step, system, texts, user
+from talk import assistant, call, examples, ids, result, step, system, texts, user
 
 import sessiontree
 from sessiontree import Conversation, Graft, Message, Store
@@ -164,7 +164,7 @@ async def test_a_fork_of_thousands_of_messages_is_whole(chat: Conversation) -> N
     assert [c.label for c in await other.checkpoints()] == ["end"]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     parents=st.lists(st.integers(0, 30), min_size=1, max_size=12),
     labels=st.lists(st.integers(0, 30), max_size=4),

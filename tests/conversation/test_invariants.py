@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from talk import assistant, call, ids, path_ids, result, step, user
+from talk import assistant, call, examples, ids, path_ids, result, step, user
 
 import sessiontree
 from sessiontree import Conversation, Store
@@ -23,7 +23,7 @@ from sessiontree import Conversation, Store
 BRANCHES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), min_size=1, max_size=14)
 """A tree: for each branch the place that it starts from, and what is said there."""
 PICK = st.integers(0, 40)
-few = settings(max_examples=25)
+few = examples(25)
 
 
 def said(kind: int, number: int) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from model import Call, Drafted, Refused, Result, Spec, Tale, pairing, settled
+from talk import examples
 
 import sessiontree
 from sessiontree import HEAD, Conversation, HeadMoved, Message
@@ -819,8 +820,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStoreMachine = StoreMachine.TestCase
-TestStoreMachine.settings = settings(
-    settings.default,
-    max_examples=2_000 if LONG else 40,
-    stateful_step_count=60 if LONG else 25,
-)
+TestStoreMachine.settings = settings(examples(40), stateful_step_count=60 if LONG else 25)
