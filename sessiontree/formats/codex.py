@@ -1,0 +1,247 @@
+"""Codex's rollout files: one JSON object a line.
+
+    {"timestamp", "ordinal"?, "type", "payload": {…}}
+
+A row is stored as its line. By its type:
+
+    ===========================  ==========================================================
+    response_item                on the chain; looked into by the codec of openai_responses
+    response_item, developer     a user message: what the program tells the model by the way
+    compacted                    a mark of kind "compaction" on the chain; what it replaces
+                                 stays, what it says stands for that in a window
+    event_msg, turn_context,     marks beside the chain
+    world_state, and all others
+    event_msg                    a mark beside it; what follows hangs before the turns that
+      ``thread_rolled_back``     it takes back, and these stay as a branch
+    session_meta                 a mark before all; the first one names the session. A fork's
+                                 file holds its parent's too: a mark beside
+    ===========================  ==========================================================
+
+The oldest files have items without an envelope. The head is where the last row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from sessiontree.core import jsontext
+from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role, text_of
+from sessiontree.errors import FormatError
+from sessiontree.formats import openai_responses, shapes, transcript
+from sessiontree.formats.naming import digest
+from sessiontree.formats.rewinding import Chain
+from sessiontree.formats.transcript import Entry, Head, Notes, Place, Row, Source, Tells, text_at
+
+NAME = "codex"
+
+KINDS = frozenset(
+    {
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+        "world_state",
+        "inter_agent_communication",
+    }
+)
+ITEMS = frozenset({"message", "reasoning"})
+"""Types of items without an envelope, beside all that end so:"""
+_CALLS = ("_call", "_call_output")
+
+NOTED = frozenset({"ghost_snapshot"})
+"""Items that the model never reads."""
+
+CONTEXT = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<turn_aborted>",
+    "<skill>",
+    "<subagent_notification>",
+    "<user_shell_command>",
+    "# AGENTS.md instructions",
+)
+"""How messages begin that the program writes in the user's name: they begin no turn."""
+
+
+class Codex:
+    """The codec of its rows."""
+
+    name = NAME
+
+    def recognises(self, native: Native) -> bool:
+        has_payload = isinstance(native.get("payload"), Mapping)
+        return has_payload and shapes.is_one_of(native.get("type"), KINDS)
+
+    def decode(self, native: Native) -> Decoded:
+        kind = _kind(native)
+        item = _item(native)
+        if item is not None and not shapes.is_one_of(item.get("type"), NOTED):
+            try:
+                return _decoded(item)
+            except FormatError:  # a row is never lost: what it says is kept, unread
+                pass
+        return Decoded("mark", _parts_of_mark(native, kind))
+
+    def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        return [
+            {"type": "response_item", "payload": {"type": "message"} | item}
+            for item in openai_responses.CODEC.encode(role, parts)
+        ]
+
+
+CODEC = Codex()
+
+
+def _kind(native: Native) -> str:
+    """Its type; the first row of the oldest files has none, nor have notes of state there."""
+    if "type" not in native and ("record_type" in native or "id" in native):
+        return str(native.get("record_type", "session"))
+    return shapes.kind_in(native, NAME, "it")
+
+
+def _payload(native: Native) -> Mapping[str, Any]:
+    payload = native.get("payload")
+    return cast("Mapping[str, Any]", payload) if isinstance(payload, Mapping) else {}
+
+
+def _item(native: Native) -> Mapping[str, Any] | None:
+    """The item that a row holds, or is."""
+    kind = native.get("type")
+    if kind == "response_item":
+        return _payload(native)
+    if isinstance(kind, str) and "payload" not in native:
+        return native if kind in ITEMS or kind.endswith(_CALLS) else None
+    return None
+
+
+def _decoded(item: Mapping[str, Any]) -> Decoded:
+    if item.get("call_id") is None and isinstance(item.get("id"), str):
+        item = {**item, "call_id": item["id"]} if item.get("type") == "local_shell_call" else item
+    role, parts = openai_responses.CODEC.decode(item)
+    return Decoded("user" if item.get("role") == "developer" else role, parts)
+
+
+def _parts_of_mark(native: Native, kind: str) -> list[Part]:
+    """Its text, if it has one, and the row as it is."""
+    row: Part = {"type": f"{NAME}:{kind}", "provider": NAME, "native": dict(native)}
+    payload = _payload(native)
+    text = _summary(payload) if kind == "compacted" else text_at(payload, "message")
+    return [shapes.text_part(text), row] if text else [row]
+
+
+def _summary(compacted: Mapping[str, Any]) -> str:
+    """What stands for the history that was compacted."""
+    history = compacted.get("replacement_history")
+    told = [text_at(compacted, "message") or ""]
+    for item in cast("list[object]", history) if isinstance(history, list) else []:
+        if shapes.is_object(item) and item.get("role") in ("user", "assistant"):
+            told.append(f"{item['role']}: {_text(item)}")
+    return "\n\n".join(line for line in told if line)
+
+
+def _text(item: Mapping[str, Any]) -> str:
+    try:
+        return text_of(openai_responses.CODEC.decode(item).parts)
+    except FormatError:
+        return ""
+
+
+# --- the reader ---------------------------------------------------------------------------
+
+
+class _Reader:
+    name = NAME
+    codec = NAME
+    answers = openai_responses.NAME
+    goes_on: str | None = openai_responses.NAME
+    is_settled = False
+
+    def recognises(self, head: Head) -> bool:
+        if any(CODEC.recognises(row) for row in head.rows):
+            return True
+        first = head.rows[0] if head.rows else {}
+        return {"id", "timestamp", "instructions"} <= first.keys() and "type" not in first
+
+    def rows(self, source: Source, skipped: Notes) -> Iterator[Row]:
+        chain = Chain()
+        has_session = False
+        for row in transcript.json_lines(source, skipped):
+            session = None if has_session else _session(row.native)
+            has_session = has_session or session is not None
+            place = Place(session) if session else _place(chain, row)
+            yield row._replace(place=place)
+
+    def entry(self, row: Row) -> Entry:
+        native = row.native
+        role, parts = CODEC.decode(native)
+        entry = transcript.entry(row, role, parts)
+        place = row.place or Place()
+        entry.created_at = transcript.microseconds(native.get("timestamp"))
+        entry.tells = place.tells
+        entry.beside = not _is_inside(native)
+        if entry.beside:
+            entry.topic = place.id
+            entry.follows = True
+        else:
+            entry.id, entry.parent, entry.key = place.id, place.parent, digest(row.raw)
+            entry.tells = _noted(native, role, place.tells)
+        return entry
+
+    def message(self, text: str, entry: Entry) -> NewMessage:
+        made = transcript.message(text, NAME, entry)
+        if entry.tells is not None and entry.tells.kind == "compaction":
+            summary = _summary(_payload(jsontext.check(text)[1]))
+            made.meta = transcript.our_meta("compaction", text=summary)
+        return made
+
+
+READER = _Reader()
+
+
+def _session(native: Native) -> str | None:
+    """The id of the session that a row opens."""
+    if native.get("type") == "session_meta":
+        return text_at(_payload(native), "id")
+    return text_at(native, "id") if "type" not in native else None
+
+
+def _is_inside(native: Native) -> bool:
+    item = _item(native)
+    if item is not None:
+        return not shapes.is_one_of(item.get("type"), NOTED)
+    return native.get("type") == "compacted"
+
+
+def _place(chain: Chain, row: Row) -> Place:
+    native = row.native
+    if _is_inside(native):
+        return chain.add(f"line {row.line}", begins_turn=_begins_turn(native))
+    return Place(tells=_said_beside(chain, _payload(native)))
+
+
+def _said_beside(chain: Chain, payload: Mapping[str, Any]) -> Tells | None:
+    """What an event says of the conversation."""
+    turns = payload.get("num_turns")
+    if payload.get("type") == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
+        return Tells(head_is=chain.take_back(turns))
+    if payload.get("type") == "thread_name_updated":
+        return Tells(title=text_at(payload, "thread_name"))
+    return None
+
+
+def _begins_turn(native: Native) -> bool:
+    item = _item(native) or {}
+    return item.get("role") == "user" and not _text(item).lstrip().startswith(CONTEXT)
+
+
+def _noted(native: Native, role: Role, tells: Tells | None) -> Tells | None:
+    if native.get("type") == "compacted":
+        return replace(tells or Tells(), kind="compaction")
+    if role == "mark":
+        what = "its item is not one of format openai_responses; it is kept as a mark"
+        return replace(tells or Tells(), mended=what)
+    return tells
