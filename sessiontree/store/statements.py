@@ -37,8 +37,10 @@ def schema() -> str:
 def split(script: str) -> Iterator[str]:
     """The statements of a script, so that they can run inside a transaction."""
     statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
+    for piece in re.split("(?<=;)", script):  # a semicolon need not end one: triggers, strings
+        statement += piece
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+    if _COMMENT.sub("", statement + "\n").strip():
+        yield statement  # the last one may go without a semicolon

@@ -2,74 +2,40 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from machine.forks import Fact, Forks, forks
 from machine.hands import Hands, look
 from machine.world import Operation, World, differences
 
 import sessiontree
 
-HELPERS = Path(__file__).parent / "helpers"
 KILLS_PER_STORE = 20
 
 
-class Victims:
-    """Starts processes that work on a store, and kills them; see ``machine.crash_server``."""
-
-    def __init__(self, server: subprocess.Popen[str]) -> None:
-        self.server = server
-
-    def kill_one(self, job: dict[str, Any], rng: random.Random) -> list[dict[str, Any]]:
-        """Start one, kill it at some instant; everything that it said until then."""
-        assert self.server.stdin is not None
-        self.server.stdin.write(json.dumps(job) + "\n")
-        self.server.stdin.flush()
-        pid = self._hear()["pid"]
-        said: list[dict[str, Any]] = []
-        if rng.random() < 0.8:  # at work: after some lines, and a little more
-            said += [self._hear() for _ in range(rng.randint(1, 60))]
-            time.sleep(rng.random() * 0.003)
-        else:  # while it opens, or makes, the store
-            time.sleep(rng.random() * 0.03)
-        os.kill(pid, signal.SIGKILL)
-        while "dead" not in (fact := self._hear()):
-            said.append(fact)
-        return said
-
-    def _hear(self) -> dict[str, Any]:
-        assert self.server.stdout is not None
-        return json.loads(self.server.stdout.readline())
+def kill_one(victims: Forks, job: Fact, rng: random.Random) -> list[Fact]:
+    """Start a process, kill it at some instant; everything that it said until then."""
+    pid = victims.start(job)
+    said: list[Fact] = []
+    if rng.random() < 0.8:  # at work: after some lines, and a little more
+        said += [victims.hear() for _ in range(rng.randint(1, 60))]
+        time.sleep(rng.random() * 0.003)
+    else:  # while it opens, or makes, the store
+        time.sleep(rng.random() * 0.03)
+    return said + victims.end(pid, kill=True)
 
 
 @pytest.fixture
-def victims() -> Iterator[Victims]:
-    with _server() as server:
-        yield Victims(server)
-
-
-@contextmanager
-def _server() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "machine.crash_server"]
-    environment = os.environ | {"PYTHONPATH": str(HELPERS)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as server:
-        yield server
-        assert server.stdin is not None
-        server.stdin.close()
+def victims() -> Iterator[Forks]:
+    with forks("machine.crashing") as found:
+        yield found
 
 
 class Witness:
@@ -81,13 +47,13 @@ class Witness:
         self.world = World()
         self.counts: Counter[str] = Counter()
 
-    def job(self, seed: int) -> dict[str, Any]:
+    def job(self, seed: int) -> Fact:
         world = self.store.with_suffix(".world")
         world.write_bytes(pickle.dumps(self.world))
         numbers = {"tasks": self.tasks, "seed": seed, "start": seed * 100_000}
         return {"store": str(self.store), "world": str(world)} | numbers
 
-    def learn(self, said: list[dict[str, Any]]) -> dict[int, Operation]:
+    def learn(self, said: list[Fact]) -> dict[int, Operation]:
         """Put what was acknowledged into the world; returns what was under way, by task."""
         begun: dict[int, Operation] = {}
         for fact in said:
@@ -140,13 +106,13 @@ class Witness:
             assert not differences(await look(store), self.world.facts())
 
 
-async def torture(folder: Path, victims: Victims, kills: int, *, tasks: int, seed: int) -> None:
+async def torture(folder: Path, victims: Forks, kills: int, *, tasks: int, seed: int) -> None:
     rng = random.Random(seed)
     counts: Counter[str] = Counter()
     for first in range(0, kills, KILLS_PER_STORE):
         witness = Witness(folder / f"{tasks}-{first}.db", tasks)
         for number in range(first, first + KILLS_PER_STORE):
-            said = victims.kill_one(witness.job(number + 1), rng)
+            said = kill_one(victims, witness.job(number + 1), rng)
             await witness.look(witness.learn(said))
         counts += witness.counts
     print(f"{kills} kills, {tasks} task(s): {dict(counts)}")
@@ -155,12 +121,12 @@ async def torture(folder: Path, victims: Victims, kills: int, *, tasks: int, see
         assert counts[kind] > 0, f"nothing was {kind}: {counts}"
 
 
-async def test_300_kills_lose_nothing_acknowledged(tmp_path: Path, victims: Victims) -> None:
+async def test_300_kills_lose_nothing_acknowledged(tmp_path: Path, victims: Forks) -> None:
     await torture(tmp_path, victims, 160, tasks=1, seed=1)
     await torture(tmp_path, victims, 140, tasks=4, seed=2)
 
 
 @pytest.mark.long
-async def test_10_000_kills_lose_nothing_acknowledged(tmp_path: Path, victims: Victims) -> None:
+async def test_10_000_kills_lose_nothing_acknowledged(tmp_path: Path, victims: Forks) -> None:
     await torture(tmp_path, victims, 5_000, tasks=1, seed=3)
     await torture(tmp_path, victims, 5_000, tasks=4, seed=4)
