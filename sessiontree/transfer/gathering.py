@@ -25,6 +25,7 @@ from anyio import to_thread
 from sessiontree.conversation.store import Store
 from sessiontree.errors import FormatError
 from sessiontree.formats.transcript import Source
+from sessiontree.transfer import foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.importing import Progress, import_source
 
@@ -138,6 +139,10 @@ def _files(path: Path) -> list[_Found]:
         return list(_in_file(path))
     found: list[_Found] = []
     for folder, folders, names in os.walk(path):
+        if foreign.is_storage(Path(folder)):  # many files, which together are sessions
+            folders.clear()
+            found.append(_Found(folder, 0, _opening(Path(folder))))
+            continue
         folders.sort()
         for name in sorted(names):
             found += _in_file(Path(folder, name), is_named=False)
@@ -161,17 +166,11 @@ def _in_file(path: Path, *, is_named: bool = True) -> Iterator[_Found]:
     if is_archive:
         yield from _in_archive(path)
     else:
-        yield _Found(str(path), about.st_size, lambda: _opened(path))
+        yield _Found(str(path), about.st_size, _opening(path))
 
 
-@contextmanager
-def _opened(path: Path) -> Generator[BinaryIO]:
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise FormatError(f"it cannot be read: {error.strerror}", file=str(path)) from error
-    with file:
-        yield file
+def _opening(path: Path) -> Callable[[], AbstractContextManager[BinaryIO]]:
+    return lambda: foreign.opened(path)
 
 
 def _refusing(name: str, why: str) -> _Found:
