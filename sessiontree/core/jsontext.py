@@ -75,7 +75,7 @@ def check(text: str | bytes | bytearray, what: str = "message") -> tuple[str, di
 def load(text: str, what: str = "message") -> Any:
     """The value in ``text``. FormatError names line and column where it stops being JSON."""
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         hint = 'give {"role": "user", "content": "…"}' if text.lstrip()[:1] != "{" else ""
         raise FormatError(
@@ -219,3 +219,7 @@ def _kind(value: object) -> str:
         float: "a number",
     }
     return names.get(cast("type[Any]", type(value)), f"a {type(value).__name__}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+"""One for all: json.loads makes a new one at every call that has an option."""
