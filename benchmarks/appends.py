@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
+from typing import NamedTuple
 
+import orjson
 from measure import (
     Bench,
     Clock,
+    Contender,
     Figure,
     Target,
     at_least,
@@ -23,54 +26,73 @@ from measure import (
     race,
     speed,
 )
-from plain import Durability, Lean, Plain, decoded
+from plain import Durability, Lean, Message, Plain, decoded
 from samples import Turn, turns
 
 from sessiontree import Conversation, open_store
 
-TARGETS: dict[int, Target | None] = {1: at_least(0.7, 0.8), 8: None, 64: at_least(3, 4)}
+
+class Case(NamedTuple):
+    """What is compared: how durable, how many conversations at once, which turns."""
+
+    durability: Durability
+    at_once: int
+    target: Target | None = None
+    tools: bool = True
+
+    def __str__(self) -> str:
+        who = "1 conversation" if self.at_once == 1 else f"{self.at_once} conversations at once"
+        what = "" if self.tools else ", text only"
+        return f"turns/s, {who}, {self.durability.upper()}{what}"
+
+
+CASES = (
+    Case("full", 1, at_least(0.7, 0.8)),
+    Case("full", 1, tools=False),
+    Case("full", 8),
+    Case("full", 64, at_least(3, 4)),
+    Case("full", 64, tools=False),
+    Case("normal", 1),
+    Case("normal", 8),
+    Case("normal", 64),
+)
+"""The promise is made for the default; the others are told beside it."""
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    for durability in ("full", "normal"):
-        for at_once, target in TARGETS.items():
-            async for figure in _compare(bench, durability, at_once, target):
-                yield figure
+    for number, case in enumerate(CASES):
+        for figure in await _compare(bench, case, bench.pick(256, 64), f"appends-{number}"):
+            yield figure
 
 
-async def _compare(
-    bench: Bench, durability: Durability, at_once: int, target: Target | None
-) -> AsyncIterator[Figure]:
-    name = f"{durability}-{at_once}"
-    count = bench.pick(256, 64)
-    said = list(turns(count))
-    async with open_store(bench.folder / f"{name}.db", durability=durability) as store:
-        chats = [await store.conversation() for _ in range(at_once)]
-        with (
-            closing(Plain(bench.folder / f"{name}-plain.db", durability)) as plain,
-            closing(Lean(bench.folder / f"{name}-lean.db", durability)) as lean,
-        ):
-            contenders = {
-                "ours": partial(_ours, chats, said),
-                "plain": blocking(partial(_plain, plain, _begin(plain, at_once), said)),
-                "lean": blocking(partial(_plain, lean, _begin(lean, at_once), said)),
-            }
-            times = await race(bench.pick(21, 3), contenders)
-    who = "1 conversation" if at_once == 1 else f"{at_once} conversations at once"
+async def _compare(bench: Bench, case: Case, count: int, name: str) -> list[Figure]:
+    said = list(turns(count, tools=case.tools))
+    programs: dict[str, Plain | Lean] = {
+        "plain": Plain(bench.folder / f"{name}-plain.db", case.durability),
+        "orjson": Plain(bench.folder / f"{name}-orjson.db", case.durability, _orjson),
+        "lean": Lean(bench.folder / f"{name}-lean.db", case.durability),
+    }
+    with ExitStack() as stack:
+        contenders: dict[str, Contender] = {}
+        for who, program in programs.items():
+            stack.enter_context(closing(program))
+            begun = [program.conversation() for _ in range(case.at_once)]
+            contenders[who] = blocking(partial(_plain, program, begun, said))
+        async with open_store(bench.folder / f"{name}.db", durability=case.durability) as store:
+            chats = [await store.conversation() for _ in range(case.at_once)]
+            times = await race(
+                bench.pick(15, 3), {"ours": partial(_ours, chats, said), **contenders}
+            )
     told = per_second(count)
-    yield speed(
-        f"turns/s, {who}, {durability.upper()}",
-        times["ours"],
-        times["plain"],
-        told,
-        # the promise is made for the default; NORMAL is told beside it
-        target if durability == "full" else None,
-    )
-    yield speed("… against the lean program", times["ours"], times["lean"], told)
+    return [
+        speed(str(case), times["ours"], times["plain"], told, case.target),
+        speed("… against plain with orjson, as we have", times["ours"], times["orjson"], told),
+        speed("… against the lean program", times["ours"], times["lean"], told),
+    ]
 
 
-def _begin(program: Plain | Lean, count: int) -> list[int]:
-    return [program.conversation() for _ in range(count)]
+def _orjson(message: Message) -> str:
+    return orjson.dumps(message).decode()
 
 
 async def _ours(chats: list[Conversation], said: list[Turn]) -> float:

@@ -3,7 +3,8 @@
 ``Plain`` does the same work as the store: the same schema.sql with its keys and indexes,
 every column, the same JSON of the same messages, the same head and move, one transaction
 for each turn, the same durability. It is written to be fast: it trusts what it is given,
-keeps the head in memory and never looks back.
+keeps the head in memory and never looks back. Its statements are the fastest of those
+that were tried.
 
 ``Lean`` is what somebody would write by hand for himself: id, parent and content. It can
 tell neither a boundary nor an owner, undo nothing and find nothing without decoding it.
@@ -14,11 +15,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 Message = Mapping[str, Any]
+Encode = Callable[[Message], str]
 Durability = Literal["full", "normal"]
 
 SCHEMA = Path(__file__).parents[1] / "schema.sql"
@@ -45,19 +47,21 @@ WITH RECURSIVE path (id) AS (
 )
 SELECT {COLUMNS} FROM path CROSS JOIN message m ON m.id = path.id LIMIT ?
 """
-"""Newest first. To walk over ids alone and join the rest is the fastest of the ways tried."""
+"""Newest first. The walk carries ids alone."""
 
 COPY_PATH = """
 INSERT INTO message (id, conversation_id, parent_id, role, format, depth, open_calls, tokens, usage,
     model, preview, key, meta, system_id, ref_id, created_at, blob_id, content)
-WITH RECURSIVE path (id) AS (
-    SELECT :leaf UNION ALL SELECT m.parent_id FROM path JOIN message m ON m.id = path.id
+WITH RECURSIVE path (id, parent_id, depth) AS (
+    SELECT id, parent_id, depth FROM message WHERE id = :leaf UNION ALL
+    SELECT m.id, m.parent_id, m.depth FROM path CROSS JOIN message m ON m.id = path.parent_id
 )
 SELECT :base + m.depth, :target, CASE WHEN m.depth > 0 THEN :base + m.depth - 1 END,
        m.role, m.format, m.depth, m.open_calls, m.tokens, m.usage, m.model, m.preview, m.key,
        m.meta, NULL, NULL, m.created_at, m.blob_id, m.content
-FROM path JOIN message m ON m.id = path.id ORDER BY m.depth
+FROM (SELECT id FROM path ORDER BY depth LIMIT -1) AS path CROSS JOIN message m ON m.id = path.id
 """
+"""Oldest first. What is sorted are ids alone; the LIMIT keeps the order of the subquery."""
 
 EVERYTHING = 1 << 62
 
@@ -73,10 +77,13 @@ class Place(NamedTuple):
 class Plain:
     """One connection to one file of the same schema."""
 
-    def __init__(self, file: Path, durability: Durability = "full") -> None:
+    def __init__(
+        self, file: Path, durability: Durability = "full", encode: Encode | None = None
+    ) -> None:
         is_new = not file.exists()
         self.db = connect(file, durability)
         self.db.execute("PRAGMA foreign_keys = ON")
+        self._encode = encode or encoded
         if is_new:
             self.db.executescript(SCHEMA.read_text(encoding="utf-8"))
         self._places: dict[int, Place] = {}
@@ -112,7 +119,7 @@ class Plain:
                 len(text) // 4,
                 text[:120],
                 now,
-                encoded(message),
+                self._encode(message),
             )
             last = self.db.execute(INSERT_MESSAGE, values).lastrowid
         this = (move or 0) + 1

@@ -2,7 +2,7 @@
 
 A turn is what an agent says: a question, an assistant's call, the tool's result, the
 answer; 1 KB of JSON text each, about the median of real session files. One message in
-ten is not ASCII, as there.
+ten is not ASCII, as there. Without tools it is two questions and two answers.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _WORDS = [*_PROSE.split(), "\n"]
 _ELSEWHERE = ("café", "naïve", "“quoted”", "→", "größer", "日本語", "🙂")
 
 
-def turns(count: int, size: int = KB) -> Iterator[Turn]:
+def turns(count: int, size: int = KB, *, tools: bool = True) -> Iterator[Turn]:
     """``count`` turns whose messages are ``size`` bytes of JSON text each, no two alike."""
-    for number, turn in enumerate(islice(cycle(_pool(size)), count)):
+    for number, turn in enumerate(islice(cycle(_pool(size, tools)), count)):
         yield [
             message | {"content": f"{4 * number + i:{DIGITS}d}{message['content'][DIGITS:]}"}
             for i, message in enumerate(turn)
@@ -53,27 +53,33 @@ def messages(count: int, size: int = KB) -> list[dict[str, Any]]:
 
 
 @cache
-def _pool(size: int) -> tuple[Turn, ...]:
+def _pool(size: int, tools: bool) -> tuple[Turn, ...]:
     """Turns to take from in a round; fewer where they are large."""
     chance = random.Random(size)
-    return tuple(_turn(chance, number, size) for number in range(max(4, 512 * KB // size)))
+    make = _agent_turn if tools else _text_turn
+    pool = [make(number) for number in range(max(4, 512 * KB // size))]
+    for turn in pool:
+        for message in turn:
+            _fill(chance, message, size)
+    return tuple(pool)
 
 
-def _turn(chance: random.Random, number: int, size: int) -> Turn:
+def _text_turn(_: int) -> Turn:
+    return [{"role": role, "content": ""} for role in ("user", "assistant") * 2]
+
+
+def _agent_turn(number: int) -> Turn:
     call = {
         "id": f"call_{number:08x}",
         "type": "function",
         "function": {"name": "read_file", "arguments": f'{{"path":"src/part_{number}.py"}}'},
     }
-    turn: Turn = [
+    return [
         {"role": "user", "content": ""},
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": call["id"], "content": ""},
         {"role": "assistant", "content": ""},
     ]
-    for message in turn:
-        _fill(chance, message, size)
-    return turn
 
 
 def _fill(chance: random.Random, message: dict[str, Any], size: int) -> None:
