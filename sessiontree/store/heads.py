@@ -16,6 +16,7 @@ from sessiontree.errors import (
     NotABoundary,
     NothingToRetry,
     NothingToUndo,
+    StoreCorrupt,
 )
 from sessiontree.store import reads
 from sessiontree.store.statements import statements
@@ -118,7 +119,10 @@ def undo(
     if current is None:
         raise NothingToUndo(f"conversation {conversation} has no move of its head left to undo")
     values = {"conversation": conversation, "move": current}
-    back, _, previous = db.execute(SQL["move"], values).fetchone()
+    move = db.execute(SQL["move"], values).fetchone()
+    if move is None:
+        raise StoreCorrupt(f"the current move {current} of conversation {conversation} is missing")
+    back, _, previous = move
     place_of(db, conversation, back)
     set_head(db, conversation, back, previous, now)
     return None if back is None else reads.message(db, conversation, back)

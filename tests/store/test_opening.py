@@ -338,6 +338,19 @@ async def test_check_names_what_is_wrong_with_the_tree(file: Path) -> None:
         assert all(problem.detail for problem in problems)
 
 
+async def test_a_move_that_is_missing_is_damage(file: Path) -> None:
+    await filled(file)
+    with sqlite3.connect(file) as db:
+        db.execute("DELETE FROM move")
+    db.close()
+    async with sessiontree.open_store(file) as store:
+        chat = await store.open(1)
+        with pytest.raises(sessiontree.StoreCorrupt):
+            await chat.undo()
+        await chat.append(user())
+        await chat.undo()
+
+
 async def test_a_walk_over_a_circle_ends(file: Path) -> None:
     await filled(file)
     with sqlite3.connect(file) as db:
