@@ -4,7 +4,9 @@ and nothing is half there. The processes are real, and so is SIGKILL."""
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -195,4 +197,14 @@ async def test_an_append_that_is_killed_is_there_whole_or_not_at_all(
         count = len(await chat.tree())
         assert count in ((800,) if saved else (0, 800))
         assert len(await chat.path()) == count
+        assert await store.check() == []
+
+
+async def test_a_program_that_is_interrupted_closes_its_store_and_ends(file: Path) -> None:
+    with child("talk_on", file) as process:
+        line_of(process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) != 0
+    assert os.listdir(file.parent) == [file.name]
+    async with sessiontree.open_store(file) as store:
         assert await store.check() == []
