@@ -49,6 +49,7 @@ from sessiontree.errors import (
     UnsettledTurn,
     WindowError,
 )
+from sessiontree.transfer import Import, export, import_file
 
 __version__ = "0.1.0"
 
@@ -67,6 +68,7 @@ __all__ = [
     "FormatError",
     "Graft",
     "HeadMoved",
+    "Import",
     "Message",
     "MessageNotFound",
     "Move",
@@ -103,6 +105,8 @@ __all__ = [
     "Violation",
     "Window",
     "WindowError",
+    "export",
+    "import_file",
     "open_store",
     "violations",
 ]

@@ -27,6 +27,9 @@ from sessiontree.core.message import Message, ToolCall
 from sessiontree.core.records import ConversationInfo
 from sessiontree.errors import StoreClosed
 from sessiontree.store.driver import Durability
+from sessiontree.transfer import Import, Progress
+from sessiontree.transfer import export as _export
+from sessiontree.transfer import import_file as _import_file
 
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -230,3 +233,28 @@ def open_store(
     )
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening()) as store:
         yield Store(portal, store)
+
+
+def import_file(
+    store: Store,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    owner: str | None = None,
+    progress: Progress | None = None,
+) -> Import:
+    """See ``sessiontree.import_file``; ``progress`` is called on the loop's thread."""
+    work = partial(_import_file, store.handle, path, format=format, owner=owner, progress=progress)
+    return store.portal.call(work)
+
+
+def export(
+    conversation: Conversation,
+    format: str,
+    *,
+    whole_tree: bool = False,
+    file: str | Path | None = None,
+) -> str | None:
+    """See ``sessiontree.export``."""
+    work = partial(_export, conversation.handle, format, whole_tree=whole_tree, file=file)
+    return conversation.portal.call(work)

@@ -20,14 +20,13 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO, cast
 
-from anyio import to_thread
-
 from sessiontree.conversation.store import Store
 from sessiontree.errors import FormatError
 from sessiontree.formats.transcript import Source
 from sessiontree.transfer import foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.importing import Progress, import_source
+from sessiontree.transfer.threads import in_thread
 
 MAX_MEMBERS = 10_000
 """Files in an archive."""
@@ -90,7 +89,7 @@ async def import_all(
     For each the account of its import, or why it was refused. FormatError when nothing of
     them all could be imported, or what the path leads to cannot be read.
     """
-    files = await to_thread.run_sync(_files, Path(path))
+    files = await in_thread(_files, Path(path))
     whole = sum(found.size for found in files)
     refused: list[Refused] = []
     imported = before = 0
@@ -114,11 +113,11 @@ async def _import(
     store: Store, found: _Found, format: str | None, owner: str | None, progress: Progress | None
 ) -> Import:
     opening = found.open()
-    file = await to_thread.run_sync(opening.__enter__)
+    file = await in_thread(opening.__enter__)
     try:
         return await import_source(store, Source(file, found.name), format, owner, progress)
     finally:
-        await to_thread.run_sync(opening.__exit__, None, None, None)
+        await in_thread(opening.__exit__, None, None, None)
 
 
 def _shifted(progress: Progress | None, before: int, whole: int) -> Progress | None:

@@ -18,8 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from anyio import to_thread
-
 from sessiontree.conversation import landing
 from sessiontree.conversation.handle import Conversation
 from sessiontree.conversation.store import Store
@@ -34,6 +32,7 @@ from sessiontree.transfer import account, foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
+from sessiontree.transfer.threads import in_thread
 
 BATCH = 1_000
 """Messages in one transaction, at most."""
@@ -58,7 +57,7 @@ async def import_file(
     become; by default the owner that the file names, if it names one. FormatError: the
     file cannot be read, is of no known format, or there is nothing in it to import.
     """
-    file = await to_thread.run_sync(foreign.opened, path)
+    file = await in_thread(foreign.opened, path)
     try:
         return await import_source(store, Source(file, str(path)), format, owner, progress)
     finally:
@@ -99,7 +98,7 @@ async def _import_documents(
     skipped = Notes()
     done: list[tuple[str, Import]] = []
     documents = reader.documents(source, skipped)
-    while (document := await to_thread.run_sync(next, documents, None)) is not None:
+    while (document := await in_thread(next, documents, None)) is not None:
         try:
             found = await _import_one(store, document, reader, owner, None)
         except FormatError as error:
@@ -125,7 +124,7 @@ def _nothing_in(source: Source, format: str, skipped: Notes) -> FormatError:
 async def _read(source: Source, reader: Reader, progress: Progress | None) -> Skeleton:
     skeleton = Skeleton(source, reader)
     reading = skeleton.read()
-    while (done := await to_thread.run_sync(next, reading, None)) is not None:
+    while (done := await in_thread(next, reading, None)) is not None:
         if progress is not None:
             progress(done // 2, source.size)
     return skeleton
@@ -201,7 +200,7 @@ class _Landing:
 
     async def land(self) -> Import:
         stored = self.stored
-        self.plan = await to_thread.run_sync(plan, self.skeleton, stored.known, stored.foreign)
+        self.plan = await in_thread(plan, self.skeleton, stored.known, stored.foreign)
         self.maker = Maker(self.skeleton, self.plan, stored)
         self.ids = array("q", bytes(8 * (self.plan.first_of_ours + len(self.plan.ours))))
         for at, message_id in stored.ids.items():
@@ -233,7 +232,7 @@ class _Landing:
     async def _save(self, chat: Conversation, order: Sequence[int]) -> None:
         start = 0
         while start < len(order):
-            batch = await to_thread.run_sync(self._batch, order, start)
+            batch = await in_thread(self._batch, order, start)
             names = [item.message.key for item in batch if item.message.key is not None]
             there = await chat.find_keys(names) if self.stored.known else {}
             for at, message_id in zip(order[start:], await chat.graft(batch), strict=False):

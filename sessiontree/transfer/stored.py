@@ -12,14 +12,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from anyio import to_thread
-
 from sessiontree.conversation.handle import Conversation
 from sessiontree.core.message import Message, Role, ToolCall, ToolResult
 from sessiontree.core.tree import Tree
 from sessiontree.formats.skeleton import ROOT, Skeleton, ancestors_first
 from sessiontree.formats.steps import Known
 from sessiontree.formats.transcript import Entry
+from sessiontree.transfer.threads import in_thread
 
 KEYS_A_TIME = 5_000
 
@@ -113,7 +112,7 @@ async def _by_place(
             continue
         looks = (_digest(message.raw), message.role, message.created_at)
         there.setdefault((message.parent_id, looks), []).append(message.id)
-    rows = await to_thread.run_sync(_looks, skeleton, found)
+    rows = await in_thread(_looks, skeleton, found)
     ids = dict(found)
     for i in ancestors_first(skeleton.parent):
         above = skeleton.parent[i]
