@@ -13,8 +13,8 @@ A row is stored as its line. By its type:
     world_state, and all others
     event_msg                    a mark beside it; what follows hangs before the turns that
       ``thread_rolled_back``     it takes back, and these stay as a branch
-    session_meta                 a mark before all; the first one names the session. A fork's
-                                 file holds its parent's too: a mark beside
+    session_meta                 a mark: the first is the root, and names the session. A
+                                 fork's file holds its parent's too: beside the chain
     ===========================  ==========================================================
 
 The oldest files have items without an envelope. The head is where the last row is.
@@ -168,12 +168,8 @@ class _Reader:
 
     def rows(self, source: Source, skipped: Notes) -> Iterator[Row]:
         chain = Chain()
-        has_session = False
         for row in transcript.json_lines(source, skipped):
-            session = None if has_session else _session(row.native)
-            has_session = has_session or session is not None
-            place = Place(session) if session else _place(chain, row)
-            yield row._replace(place=place)
+            yield row._replace(place=_place(chain, row))
 
     def entry(self, row: Row) -> Entry:
         native = row.native
@@ -182,12 +178,10 @@ class _Reader:
         place = row.place or Place()
         entry.created_at = transcript.microseconds(native.get("timestamp"))
         entry.tells = place.tells
-        entry.beside = not _is_inside(native)
-        if entry.beside:
-            entry.topic = place.id
-            entry.follows = True
-        else:
+        entry.beside = entry.follows = place.follows
+        if not place.follows:
             entry.id, entry.parent, entry.key = place.id, place.parent, digest(row.raw)
+            entry.topic = _session(native)
             entry.tells = _noted(native, role, place.tells)
         return entry
 
@@ -217,10 +211,12 @@ def _is_inside(native: Native) -> bool:
 
 
 def _place(chain: Chain, row: Row) -> Place:
+    """The first session is the root, so that there is one to go back to."""
     native = row.native
-    if _is_inside(native):
+    is_root = not chain.last and _session(native) is not None
+    if is_root or _is_inside(native):
         return chain.add(f"line {row.line}", begins_turn=_begins_turn(native))
-    return Place(tells=_said_beside(chain, _payload(native)))
+    return Place(follows=True, tells=_said_beside(chain, _payload(native)))
 
 
 def _said_beside(chain: Chain, payload: Mapping[str, Any]) -> Tells | None:
@@ -241,7 +237,7 @@ def _begins_turn(native: Native) -> bool:
 def _noted(native: Native, role: Role, tells: Tells | None) -> Tells | None:
     if native.get("type") == "compacted":
         return replace(tells or Tells(), kind="compaction")
-    if role == "mark":
+    if role == "mark" and _item(native) is not None:
         what = "its item is not one of format openai_responses; it is kept as a mark"
         return replace(tells or Tells(), mended=what)
     return tells
