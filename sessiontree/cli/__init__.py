@@ -4,7 +4,7 @@
     reading.py       commands that only look
     moving.py        commands that move the head or add a message
     sending.py       what a model would be sent
-    transferring.py  import, export, delete, demo
+    transferring.py  import, export, formats, delete, demo
     show.py          what people read
     shapes.py        what programs read (--json): the documented shapes
     screen.py        the one place where text reaches a terminal, and is made harmless

@@ -13,7 +13,7 @@ from sessiontree.core.outline import Row
 from sessiontree.formats.shapes import are_parts, response_text
 
 if TYPE_CHECKING:
-    from sessiontree.transfer import Import, Note
+    from sessiontree.transfer import Import, Note, Redactor
 
 LINES, CHARACTERS = 20, 2_000
 """How much of a call's arguments or of its answer is shown unless all is asked for."""
@@ -249,3 +249,11 @@ def _notes(done: str, notes: Iterable[Note]) -> None:
     for what, at in lines.items():
         more = f" and {len(at) - PLACES} more places" if len(at) > PLACES else ""
         out(f"  {done}: {what} (line {', '.join(at[:PLACES])}{more})")
+
+
+def redacted(redactor: Redactor) -> str:
+    """How many secrets an export has replaced, and of which kinds."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in redactor.kinds.items())
+    if not kinds:
+        return "redacted nothing: no key, token or password in a shape that is known"
+    return f"redacted {redactor.count} secret(s), each wherever it stands: {kinds}"

@@ -1,4 +1,4 @@
-"""Commands that carry conversations in and out: import, export, delete, demo.
+"""Commands that carry conversations in and out: import, export, formats, delete, demo.
 
 What reads and writes files is imported when it is used: the other commands start without.
 """
@@ -6,6 +6,7 @@ What reads and writes files is imported when it is used: the other commands star
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ from sessiontree.cli.opening import (
     find,
     opened,
 )
-from sessiontree.cli.screen import document, out, progress, sink, tell
+from sessiontree.cli.screen import document, out, progress, sink, table, tell
 from sessiontree.errors import FormatError, SessionTreeError
 
 if TYPE_CHECKING:
@@ -83,26 +84,84 @@ async def _import(store: Store, file: Path, format: str | None, owner: str | Non
     return done
 
 
+class Detail(StrEnum):
+    """How much of a conversation `export` shows."""
+
+    full = "full"
+    high = "high"
+    low = "low"
+    user_only = "user-only"
+
+
 @command(app)
 async def export(
     name: ConversationName,
     format: Annotated[
-        str,
-        typer.Option(help="jsonl loses nothing; markdown is for people; or what it came from."),
+        str, typer.Option(help="`sessiontree formats` lists them; jsonl loses nothing.")
     ] = "jsonl",
     whole_tree: Annotated[
-        bool, typer.Option("--whole-tree", help="Every branch, not only the path of the head.")
+        bool | None,
+        typer.Option(
+            "--whole-tree/--path",
+            help="Every branch, or only the path of the head; by default what suits the format.",
+            show_default=False,
+        ),
+    ] = None,
+    detail: Annotated[
+        Detail,
+        typer.Option(
+            help="For markdown and html: all; results by their beginning and no reasoning; what "
+            "is said and the names of calls; what the user says."
+        ),
+    ] = Detail.full,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace keys, tokens and passwords.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default stdout.")
     ] = None,
     store: StoreName = None,
 ) -> None:
-    """Write a conversation in another format: its path, or all of it (jsonl always)."""
+    """Write a conversation in another format: its path, or all of it."""
+    from sessiontree.transfer import Redactor, shows
     from sessiontree.transfer import export as write
 
+    redactor = Redactor() if redact else None
     async with conversation(name, store) as chat:
-        await write(chat, format, whole_tree=whole_tree, file=output or sink())
+        await write(
+            chat,
+            format,
+            whole_tree=whole_tree,
+            file=output or sink(),
+            detail=detail.value,
+            redact=redactor,
+        )
+    tell(f"exported {shows(format, whole_tree)} of conversation {chat.id} as {format}")
+    if redactor is not None:
+        tell(show.redacted(redactor))
+
+
+@app.command()
+def formats(as_json: AsJson = False) -> None:
+    """List the formats that conversations come in and go out by."""
+    from sessiontree.transfer import formats_known, shows
+
+    known = formats_known()
+    shown = {one.name: shows(one.name) for one in known if one.writes}
+    if as_json:
+        document([one._asdict() | {"shows": shown.get(one.name)} for one in known])
+        return
+    lines = [
+        (
+            one.name,
+            "in" if one.reads else "",
+            "out" if one.writes else "",
+            shown.get(one.name, "").removeprefix("the "),
+            one.about,
+        )
+        for one in known
+    ]
+    table(("format", "", "", "shows", "what it is"), lines)
 
 
 @command(app)

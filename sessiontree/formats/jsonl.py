@@ -1,6 +1,7 @@
 """sessiontree's own transcript: a whole conversation, one JSON object a line, without loss.
 
-    {"sessiontree": 1, "owner", "topic", "title", "format", "meta", "created_at", "head", "source"}
+    {"sessiontree": 1, "owner", "topic", "title", "format", "meta", "created_at", "head", "shows",
+     "source"}
     {"id", "parent", "role", "format", "content", "preview", "tokens", "usage", "model",
      "key", "meta", "ref", "created_at"}                                one for each message
     {"checkpoint", "message", "note", "created_at"}                  one for each checkpoint
@@ -47,8 +48,8 @@ CAUSES: tuple[str, ...] = get_args(Cause)
 # --- writing ------------------------------------------------------------------------------
 
 
-def header_line(info: ConversationInfo) -> str:
-    """The first line."""
+def header_line(info: ConversationInfo, shows: str = "tree") -> str:
+    """The first line; ``shows``: "tree", or "path" when the file has the active path only."""
     origin = _origin(info.meta)
     fields = {
         "sessiontree": VERSION,
@@ -59,6 +60,7 @@ def header_line(info: ConversationInfo) -> str:
         "meta": _without_origin(info.meta) or None,
         "created_at": origin.get("created_at", info.created_at),
         "head": info.head,
+        "shows": shows,
         "source": identity(info),
     }
     return _line(fields)

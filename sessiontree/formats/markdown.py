@@ -17,6 +17,7 @@ from sessiontree.core.records import ConversationInfo
 from sessiontree.formats import shapes
 from sessiontree.formats.glance import first_line
 from sessiontree.formats.transcript import kind_of
+from sessiontree.formats.writing.detail import Detail, parts_shown
 
 _FENCES = re.compile(r"`{3,}|~{3,}")
 _FENCE_LINE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -30,7 +31,7 @@ NAMES = {
 }
 
 
-def front(info: ConversationInfo, shows: str) -> str:
+def front(info: ConversationInfo, shows: str, detail: Detail = "full") -> str:
     """The front matter: YAML, of which JSON strings are a part."""
     fields = {
         "conversation": info.id,
@@ -38,6 +39,7 @@ def front(info: ConversationInfo, shows: str) -> str:
         "topic": info.topic,
         "title": info.title,
         "shows": shows,
+        "detail": None if detail == "full" else detail,
         "head": info.head,
         "begun": _time(info.created_at),
     }
@@ -55,8 +57,18 @@ def branch(number: int, first: Message, is_active: bool) -> str:
     return f"\n---\n\n*Branch {number}{active}: goes on {where}.*\n"
 
 
-def section(message: Message, labels: Sequence[str] = (), *, follows: bool = False) -> str:
-    """One message. ``follows``: say which it follows, as the order does not."""
+def section(
+    message: Message,
+    labels: Sequence[str] = (),
+    *,
+    follows: bool = False,
+    detail: Detail = "full",
+) -> str:
+    """One message; "" where the level of ``detail`` shows nothing of it. ``follows``: say
+    which it follows, as the order does not."""
+    parts = parts_shown(message, detail)
+    if parts is None:
+        return ""
     heading = f"## {NAMES[message.role]} · {message.id}"
     facts = [_time(message.created_at)]
     if follows and message.parent_id is not None:
@@ -69,7 +81,7 @@ def section(message: Message, labels: Sequence[str] = (), *, follows: bool = Fal
     pieces = ["", heading, "", "*" + " · ".join(facts) + "*", ""]
     if message.role == "mark":
         return "\n".join([*pieces, *_mark(message)])
-    for part in message.parts:
+    for part in parts:
         pieces += [*_part(part), ""]
     return "\n".join(pieces)
 
@@ -89,7 +101,7 @@ def _part(part: Part) -> list[str]:
         return _quoted(f"*Reasoning*\n\n{part.get('content') or '(not shown)'}")
     if kind == "tool_call":
         title = f"**Call** {_code(part.get('name'))} {_code(part.get('id'))}"
-        return [title, "", *_data(part.get("arguments"))]
+        return [title, "", *_data(part["arguments"])] if "arguments" in part else [title]
     if kind == "tool_call_response":
         word = "Error" if part.get("is_error") else "Result"
         return [f"**{word}** of {_code(part.get('id'))}", "", *_response(part.get("response"))]

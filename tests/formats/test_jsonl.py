@@ -109,6 +109,7 @@ def test_the_header_names_the_conversation_and_not_where_it_came_from():
         "meta": {"mine": 1},
         "created_at": 10,
         "head": 3,
+        "shows": "tree",
         "source": jsonl.identity(INFO),
     }
     origin = {"source": header["source"], "created_at": 10}

@@ -1,0 +1,143 @@
+"""What of a conversation is exported: its active path or its whole tree, without secrets
+where that is wished. Whoever writes a format reads from here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from sessiontree.conversation.handle import Conversation
+from sessiontree.core.message import Message
+from sessiontree.core.records import Checkpoint, ConversationInfo, Move
+from sessiontree.core.tree import Node, SkeletonRow, Tree
+from sessiontree.formats.redact import Redactor
+from sessiontree.formats.writing.detail import Detail
+from sessiontree.transfer.order import Order
+
+
+class Excerpt:
+    """The part of a conversation that is exported, as it was when this was made."""
+
+    def __init__(
+        self,
+        chat: Conversation,
+        *,
+        whole_tree: bool,
+        detail: Detail = "full",
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._chat = chat
+        self._redactor = redactor
+        self.whole_tree = whole_tree
+        self.detail: Detail = detail
+
+    @property
+    def what(self) -> str:
+        """In a word: "tree" or "path"."""
+        return "tree" if self.whole_tree else "path"
+
+    @property
+    def head(self) -> int | None:
+        return self._chat.head
+
+    @property
+    def info(self) -> ConversationInfo:
+        """What is known of the conversation."""
+        info = self._chat.info
+        if self._redactor is None:
+            return info
+        told = {name: self._text(getattr(info, name)) for name in ("owner", "topic", "title")}
+        return info._replace(**told, meta=self._redactor.value(info.meta))
+
+    def _text(self, text: str | None) -> str | None:
+        return text if text is None or self._redactor is None else self._redactor.text(text)
+
+    def clean(self, message: Message) -> Message:
+        """The message without secrets, where that is wished."""
+        return message if self._redactor is None else self._redactor.message(message)
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        found = await self._chat.checkpoints()
+        if self._redactor is None:
+            return found
+        return [
+            each._replace(label=self._redactor.text(each.label), note=self._text(each.note))
+            for each in found
+        ]
+
+    async def moves(self) -> list[Move]:
+        """Every move of the head, oldest first."""
+        return await self._chat.history()
+
+    async def labels(self) -> dict[int, list[str]]:
+        """Message id → the labels set on it."""
+        labels: dict[int, list[str]] = {}
+        for checkpoint in await self.checkpoints():
+            labels.setdefault(checkpoint.message_id, []).append(checkpoint.label)
+        return labels
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """In id order; a path from its root."""
+        chat = self._chat
+        async for message in chat.iter_messages() if self.whole_tree else chat.iter_path():
+            yield self.clean(message)
+
+    async def path(self, leaf: int | None) -> list[Message]:
+        """The messages from the root to ``leaf``; of None, none."""
+        if leaf is None:
+            return []
+        return [self.clean(message) for message in await self._chat.path(leaf)]
+
+    async def message(self, message_id: int) -> Message:
+        return self.clean(await self._chat.message(message_id))
+
+    # --- The tree ---------------------------------------------------------------------------
+
+    async def order(self) -> Order:
+        """The order in which ``in_order`` reads."""
+        order = Order()
+        chat = self._chat
+        async for message in chat.iter_messages() if self.whole_tree else chat.iter_path():
+            order.add(message.id, message.parent_id)
+        order.see_head(chat.head)
+        return order
+
+    async def in_order(self, order: Order) -> AsyncIterator[Message]:
+        """Depth first, the path of the head first; in memory that hardly grows."""
+        for last, count in order.runs():
+            for message in await self._chat.path(last, newest=count):
+                yield self.clean(message)
+
+    async def full_tree(self) -> Tree:
+        """The skeleton of the whole tree, whatever is exported; its previews as they are."""
+        return await self._chat.tree()
+
+    async def tree(self) -> Tree:
+        """The skeleton of what is exported: of a path, a tree without branches."""
+        tree = await self._chat.tree()
+        if self.whole_tree and self._redactor is None:
+            return tree
+        nodes = tree.nodes if self.whole_tree else tree.path()
+        previews = await self._previews()
+        rows = [_row(node, previews.get(node.id, node.preview)) for node in nodes]
+        labels = await self.labels()
+        return Tree.build(rows, tree.head, labels, conversation_id=tree.conversation_id)
+
+    async def _previews(self) -> dict[int, str]:
+        """Previews without secrets. They are made anew from the messages, as a preview may
+        show a part of a secret that is not known by that part."""
+        if self._redactor is None:
+            return {}
+        return {message.id: message.preview async for message in self.messages()}
+
+
+def _row(node: Node, preview: str) -> SkeletonRow:
+    return (
+        node.id,
+        node.parent_id,
+        node.role,
+        preview,
+        node.depth,
+        node.open_calls,
+        node.tokens,
+        node.created_at,
+    )
