@@ -8,7 +8,7 @@
 
 A message is stored as its line. ``user`` and ``gemini`` are messages, and those of other
 types (info, error, warning) marks; a ``gemini`` message holds calls of tools together with
-their results. The rest are marks beside the chain.
+their results. The session is a mark, and the root. The rest are marks beside the chain.
 
 A line with the id of a message before is that message again, with more in it. The last one
 counts. One that holds nothing else than the last is skipped; one that does is kept as a mark
@@ -29,7 +29,7 @@ from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role, te
 from sessiontree.errors import FormatError
 from sessiontree.formats import document, gemini, shapes, transcript
 from sessiontree.formats.jsonvalues import values
-from sessiontree.formats.naming import digest
+from sessiontree.formats.naming import digest, fingerprint
 from sessiontree.formats.transcript import Entry, Head, Notes, Place, Row, Source, Tells, text_at
 
 NAME = "gemini_cli"
@@ -181,9 +181,9 @@ class _Reader:
         entry.id, entry.parent, entry.tells = place.id, place.parent, place.tells
         entry.created_at = transcript.microseconds(native.get("timestamp"))
         entry.beside = entry.follows = place.follows
+        entry.topic = text_at(native, "sessionId")
         if place.follows:
             entry.role, entry.calls, entry.results = "mark", (), ()
-            entry.topic = text_at(native, "sessionId")
         elif said.role == "mark" and shapes.is_one_of(native.get("type"), frozenset(SPOKEN)):
             what = "its content is not Gemini's; it is kept as a mark"
             entry.tells = replace(entry.tells or Tells(), mended=what)
@@ -239,6 +239,7 @@ class _Walk:
         self._parents: dict[int, str | None] = {}
         self._times: dict[str, int] = {}
         self._tells_head = False
+        self._has_root = False
 
     def rows(self, skipped: Notes) -> Iterator[Row]:
         for row in transcript.json_lines(self.source, skipped):
@@ -251,9 +252,12 @@ class _Walk:
         if (name := text_at(native, "id")) is not None and "$set" not in native:
             return self._message(row, name)
         history = [text_at(message, "id") for message in _new_history(native)]
-        if history and history != list(self._live):
+        if history and history != list(self._live)[self._has_root :]:
             place = self._message(row, digest(row.raw))
             return place._replace(tells=replace(place.tells or Tells(), kind="compaction"))
+        if not self.versions and "projectHash" in native:
+            self._has_root = True  # that there is one root, whatever is taken back
+            return self._message(row, digest(row.raw))
         change = native.get("$set")
         title = text_at(change, "summary") if shapes.is_object(change) else None
         return Place(follows=True, tells=Tells(title=title) if title else None)
@@ -290,8 +294,10 @@ class _Walk:
         return Place(follows=True)
 
     def _rewind(self, to: str) -> Place:
+        """Go back to before a message; to the session itself where there is none."""
         names = list(self._live)
-        kept = names.index(to) if to in self._live else 0
+        begins = 1 if self._has_root else 0
+        kept = max(names.index(to) if to in self._live else 0, begins)
         for name in names[kept:]:
             del self._live[name]
         self._tells_head = True
@@ -336,8 +342,9 @@ def _rows_of_document(source: Source, skipped: Notes) -> Iterator[Row]:
         about = {key: item for key, item in value.items() if key != "messages"}
         title = text_at(about, "summary")
         tells = Tells(title=title) if title else None
-        above: str | None = None
-        nodes: list[tuple[object, Place]] = [(about, _InDocument(follows=True, tells=tells))]
+        root = "session:" + fingerprint({"sessionId": value.get("sessionId")})
+        above: str | None = root
+        nodes: list[tuple[object, Place]] = [(about, _InDocument(root, tells=tells))]
         for message in cast("list[object]", messages) if isinstance(messages, list) else []:
             name = text_at(message, "id") if shapes.is_object(message) else None
             nodes.append((message, _InDocument(name, above)))

@@ -116,3 +116,9 @@ def damaged(raw: bytes) -> Iterable[bytes]:
     yield raw + b'{"id": ' * 100_000
     yield b""
     yield b"\n\n"
+
+
+async def chat_of(store: sessiontree.Store) -> sessiontree.Conversation:
+    """The only conversation there is."""
+    (info,) = [info async for info in store.conversations()]
+    return await store.open(info.id)
