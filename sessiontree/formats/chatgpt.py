@@ -106,7 +106,7 @@ def _text(content: Object) -> str:
 
 def _parts(content: Object) -> list[Part]:
     """What a content says. One that says nothing in a way that is known is kept as it is."""
-    if content.get("content_type") in REASONING:
+    if shapes.is_one_of(content.get("content_type"), REASONING):
         return [{"type": "reasoning", "content": _thoughts(content), "provider": NAME}]
     if isinstance(content.get("parts"), list):
         return [_part(piece) for piece in cast("list[object]", content["parts"])]

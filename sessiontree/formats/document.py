@@ -133,11 +133,11 @@ class DocumentReader:
                 at += 1
                 try:
                     document = self.document(_object(found), source.name)
+                    _begin(document, topics)
                 except FormatError as error:
                     skipped.add(at, f"it is no conversation: {error.what}")
                     continue
                 document.number, document.end = at, end
-                _give_topic(document, topics)
                 document.name = document.label
                 yield document
 
@@ -205,15 +205,18 @@ def _opens(opening: Opening) -> Tells:
     return Tells(about=True, title=opening.title, head_is=opening.head, opens=opens)
 
 
-def _give_topic(document: Document, topics: dict[str, int]) -> None:
+def _begin(document: Document, topics: dict[str, int]) -> None:
     """A name for a conversation that has none: by the file and its first node, the same each
-    time; the second, third … of the same name in a file gets a number."""
+    time; the second, third … of the same name in a file gets a number. FormatError for one
+    without nodes."""
+    nodes = iter(document.nodes)
+    first = next(nodes, None)
+    if first is None:
+        raise FormatError("it has no messages")
+    document.nodes = _again(first, nodes)
     opening = document.opening
     if opening.topic is None:
-        nodes = iter(document.nodes)
-        first = next(nodes, None)
         opening.topic = f"{_stem(document.name)}-{_digest(first)}"
-        document.nodes = nodes if first is None else _again(first, nodes)
     topics[opening.topic] = times = topics.get(opening.topic, 0) + 1
     if times > 1:
         opening.topic = f"{opening.topic}#{times}"
@@ -228,9 +231,9 @@ def _stem(name: str) -> str:
     return re.split(r"[/\\]", name)[-1].partition(".")[0]
 
 
-def _digest(first: Node | None) -> str:
+def _digest(first: Node) -> str:
     try:
-        text = shapes.to_json(first.native) if first is not None else ""
+        text = shapes.to_json(first.native)
     except (ValueError, RecursionError):  # nothing that could be stored
         text = ""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

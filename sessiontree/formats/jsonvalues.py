@@ -22,10 +22,13 @@ from sessiontree.formats.transcript import BOM, Notes, Source
 MAX_VALUE = 128 << 20
 """Characters. In memory a value takes several times that."""
 
+MAX_DEPTH = 200_000
+"""Levels. Messages that hold each other take two each."""
+
 PIECE = 1 << 20
 """Bytes that are read at a time, at least."""
 
-_BETWEEN = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
 _DECODER = json.JSONDecoder()
 _NEAR_THE_END = 16
 """Characters before the end of what is read in which an error may be for want of the rest."""
@@ -39,11 +42,12 @@ def values(source: Source, skipped: Notes) -> Iterator[tuple[Any, int]]:
     count = 0
     while (first := text.next()) and not (is_list and first == "]"):
         count += 1
+        place = text.place
         try:
             value = text.value()
         except FormatError as error:
             skipped.add(count, error.what)
-            if is_list or not text.skip_line():
+            if text.place == place and (is_list or not text.skip_line()):
                 return
         else:
             yield value, text.offset
@@ -61,6 +65,11 @@ class _Text:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._is_whole = False
 
+    @property
+    def place(self) -> int:
+        """Where one stands in the file, in characters."""
+        return self._passed + self.at
+
     def next(self) -> str:
         """The next character that begins something; "" at the end of the file."""
         while True:
@@ -73,12 +82,10 @@ class _Text:
         """The value that begins here. FormatError when there is none, or not a whole one."""
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.text, self.at)
+                value, end = _decoded(self.text, self.at)
             except json.JSONDecodeError as error:
                 if self._is_wrong(error) or not self._more():
                     raise self._not_json(error.msg, error.pos) from error
-            except RecursionError as error:
-                raise FormatError("it is nested too deep to be read") from error
             except ValueError as error:
                 raise self._not_json(str(error), self.at) from error
             else:
@@ -119,6 +126,81 @@ class _Text:
     def _not_json(self, why: str, pos: int) -> FormatError:
         place = self._passed + pos + 1
         return FormatError(f"it stops being JSON at character {place}: {why}")
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The value at ``at``, and where it ends. JSONDecodeError."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except RecursionError:
+        return _decoded_deep(text, at)
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_CLOSES = {"{": "}", "[": "]"}
+
+
+def _decoded_deep(text: str, at: int) -> tuple[Any, int]:
+    """The same without recursion, for trees of messages that hold each other. FormatError
+    beyond ``MAX_DEPTH``."""
+    around: list[dict[str, Any] | list[Any]] = []
+    keys: list[str] = []
+    while True:
+        mark = text[at : at + 1]
+        if mark in _CLOSES and mark:
+            value: Any = {} if mark == "{" else []
+            at = _past_space(text, at + 1)
+            if text[at : at + 1] != _CLOSES[mark]:
+                around.append(value)
+                if len(around) > MAX_DEPTH:
+                    raise FormatError(f"it is nested deeper than {MAX_DEPTH} levels")
+                at = _past_key(text, at, keys) if mark == "{" else at
+                continue
+            at += 1
+        else:
+            value, at = _DECODER.raw_decode(text, at)
+        value, at = _put(text, at, value, around, keys)
+        if not around:
+            return value, at
+
+
+def _put(
+    text: str, at: int, value: Any, around: list[dict[str, Any] | list[Any]], keys: list[str]
+) -> tuple[Any, int]:
+    """Put a whole value where it belongs, and what is whole by that where that belongs. Returns
+    the last that is whole, and where the next value begins."""
+    while around:
+        inside = around[-1]
+        if isinstance(inside, dict):
+            inside[keys.pop()] = value
+        else:
+            inside.append(value)
+        at = _past_space(text, at)
+        mark = text[at : at + 1]
+        if mark == ",":
+            at = _past_space(text, at + 1)
+            return value, _past_key(text, at, keys) if isinstance(inside, dict) else at
+        if mark != ("}" if isinstance(inside, dict) else "]"):
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+        value, at = around.pop(), at + 1
+    return value, at
+
+
+def _past_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _past_key(text: str, at: int, keys: list[str]) -> int:
+    """Where the value of the key at ``at`` begins."""
+    if text[at : at + 1] != '"':
+        raise json.JSONDecodeError("Expecting property name", text, at)
+    key, at = _DECODER.raw_decode(text, at)
+    keys.append(key)
+    at = _past_space(text, at)
+    if text[at : at + 1] != ":":
+        raise json.JSONDecodeError("Expecting ':' delimiter", text, at)
+    return _past_space(text, at + 1)
 
 
 def _refuse_other_than_utf8(raw: str) -> None:
