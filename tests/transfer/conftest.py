@@ -11,6 +11,7 @@ import sessiontree
 
 sys.path.append(str(Path(__file__).parent / "helpers"))
 sys.path.append(str(Path(__file__).parents[1] / "formats" / "helpers"))
+sys.path.append(str(Path(__file__).parents[1] / "core" / "helpers"))
 
 
 @pytest.fixture
