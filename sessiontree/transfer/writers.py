@@ -120,19 +120,15 @@ async def _markdown(excerpt: Excerpt) -> Pieces:
 
 
 async def _html(excerpt: Excerpt) -> Pieces:
-    from sessiontree.formats.writing import html  # with markdown-it, 40 ms
+    from sessiontree.formats.writing.html import Page  # with markdown-it, 40 ms
 
     tree = await excerpt.tree()
-    rows = html.rows_of(tree, excerpt.detail)
-    above = html.shown_above(tree, rows)
-    yield html.begin(excerpt.info, _shows(excerpt, len(tree), len(tree.leaves())))
-    waiting = iter(rows)
-    row = next(waiting, None)
+    shows = _shows(excerpt, len(tree), len(tree.leaves()))
+    page = Page(excerpt.info, tree, shows, excerpt.detail)
+    yield page.begin()
     async for message in excerpt.in_order(Order.of(tree)):
-        if row is not None and row.node.id == message.id:
-            yield html.article(row, message, above[message.id], excerpt.detail)
-            row = next(waiting, None)
-    yield html.end(rows, above)
+        yield page.article(message)
+    yield page.end()
 
 
 async def _csv(excerpt: Excerpt) -> Pieces:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from sessiontree.core.message import Message
+from sessiontree.core.message import Message, Part
 from sessiontree.core.outline import Row, outline
 from sessiontree.core.records import ConversationInfo
 from sessiontree.core.tree import Node, Tree
@@ -38,9 +38,43 @@ NAMES = {
 }
 
 
-def rows_of(tree: Tree, detail: Detail = "full") -> list[Row]:
-    """The rows of the page: those messages that the level shows."""
-    return list(outline(tree, show=_shown(detail)))
+class Page:
+    """The page of a tree (of a path, one without branches): ``begin``, then an ``article`` for
+    each message in display order, then ``end``."""
+
+    def __init__(
+        self, info: ConversationInfo, tree: Tree, shows: str, detail: Detail = "full"
+    ) -> None:
+        self._info = info
+        self._shows = shows
+        self._detail: Detail = detail
+        self._rows = {row.node.id: row for row in outline(tree, show=_shown(detail))}
+        self._above = _shown_above(tree, self._rows)
+        self._tools: dict[str, str] = {}
+        """Call id → the tool it called, of the newest call so far: results may not say."""
+
+    def begin(self) -> str:
+        """The page up to its first message."""
+        return _begin(self._info, self._shows)
+
+    def article(self, message: Message) -> str:
+        """One message; "" when the level of detail does not show it."""
+        row = self._rows.get(message.id)
+        self._tools |= {call.id: call.name for call in message.tool_calls}
+        if row is None:
+            return ""
+        parts = [self._named(part) for part in parts_shown(message, self._detail) or []]
+        return _article(row, message, self._above[message.id], blocks.body(parts))
+
+    def _named(self, part: Part) -> Part:
+        if part.get("type") != "tool_call_response" or part.get("name"):
+            return part
+        name = self._tools.get(str(part.get("id")))
+        return part | {"name": name} if name else part
+
+    def end(self) -> str:
+        """What comes behind the last message: the rows of the outline, for the script."""
+        return _end(list(self._rows.values()), self._above)
 
 
 def _shown(detail: Detail) -> Callable[[Node], bool] | None:
@@ -55,8 +89,19 @@ def _shown(detail: Detail) -> Callable[[Node], bool] | None:
     return lambda node: node.role in roles
 
 
-def begin(info: ConversationInfo, shows: str) -> str:
-    """The page up to its first message."""
+def _shown_above(tree: Tree, shown: Container[int]) -> dict[int, int | None]:
+    """For each message the nearest shown one that it follows."""
+    above: dict[int | None, int | None] = {None: None}
+    found: dict[int, int | None] = {}
+    for node in tree.nodes:  # a message comes after the one it follows
+        parent = node.parent_id
+        is_shown = parent is not None and parent in shown
+        above[node.id] = parent if is_shown else above[parent]
+        found[node.id] = above[node.id]
+    return found
+
+
+def _begin(info: ConversationInfo, shows: str) -> str:
     title = blocks.text(info.title or info.topic or f"Conversation {info.id}")
     facts = [
         f"conversation {info.id}",
@@ -117,8 +162,8 @@ _TOOLS = """<nav class="tools" aria-label="Tree">
 </nav>"""
 
 
-def article(row: Row, message: Message, above: int | None, detail: Detail = "full") -> str:
-    """One message. ``above``: the shown message that it follows."""
+def _article(row: Row, message: Message, above: int | None, said: str) -> str:
+    """One message. ``above``: the shown message that it follows; ``said``: its body."""
     node = row.node
     classes = node.role if row.on_path else f"{node.role} off"
     facts = [
@@ -132,7 +177,6 @@ def article(row: Row, message: Message, above: int | None, detail: Detail = "ful
     ]
     where = f'after <a href="#m{above}">message {above}</a>' if above else "from the beginning"
     begins = f'<p class="from">Another branch goes on {where}.</p>' if row.index > 1 else ""
-    said = blocks.body(parts_shown(message, detail) or [])
     facts_line = " ".join(facts)
     return (
         f'<article id="m{node.id}" class="{classes}">{begins}'
@@ -149,8 +193,7 @@ def _switch(row: Row) -> str:
     )
 
 
-def end(rows: Iterable[Row], above: dict[int, int | None]) -> str:
-    """What comes behind the last message: the rows of the outline, for the script."""
+def _end(rows: Iterable[Row], above: Mapping[int, int | None]) -> str:
     place: dict[int | None, int] = {None: -1}
     told: list[list[Any]] = []
     head = -1
@@ -165,18 +208,6 @@ def end(rows: Iterable[Row], above: dict[int, int | None]) -> str:
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
     return f'</main>\n<script type="application/json" id="data">{data}</script>\n</body>\n</html>\n'
-
-
-def shown_above(tree: Tree, rows: Iterable[Row]) -> dict[int, int | None]:
-    """For each row's message the nearest shown one that it follows."""
-    shown = {row.node.id for row in rows}
-    above: dict[int | None, int | None] = {None: None}
-    found: dict[int, int | None] = {}
-    for node in tree.nodes:  # a message comes after the one it follows
-        parent = node.parent_id
-        above[node.id] = parent if parent in shown else above[parent]
-        found[node.id] = above[node.id]
-    return found
 
 
 @cache

@@ -45,7 +45,7 @@ document.addEventListener("DOMContentLoaded", () => {
   // --- The row that is picked ---------------------------------------------------------------
   let picked = -1;
 
-  function pick(at, scroll = true) {
+  function pick(at, scroll = true, name = true) {
     if (!(at >= 0 && at < rows.length)) return;
     if (picked >= 0) rows[picked].article.classList.remove("picked");
     picked = at;
@@ -57,7 +57,7 @@ document.addEventListener("DOMContentLoaded", () => {
       article.scrollIntoView({ block: "start" });
       requestAnimationFrame(() => article.scrollIntoView({ block: "start" })); // heights are known now
     }
-    try { history.replaceState(null, "", "#m" + id); } catch { /* some file viewers refuse */ }
+    try { if (name) history.replaceState(null, "", "#m" + id); } catch { /* viewers may refuse */ }
     reveal(at);
     draw();
   }
@@ -131,8 +131,8 @@ document.addEventListener("DOMContentLoaded", () => {
     if (row.children.length) made.setAttribute("aria-expanded", !folded.has(row.at));
     const fold = among.length > 1 && row.children.length;
     made.append(piece("i", fold ? (folded.has(row.at) ? "▸" : "▾") : row.at === data.head ? "●" : ""));
-    made.append(piece("b", row.role + " ", row.role), row.preview);
-    if (among.length > 1) made.append(piece("i", ` ${among.indexOf(row.at) + 1}/${among.length}`, "place"));
+    made.append(piece("b", row.role + " ", row.role), piece("bdi", row.preview));
+    if (among.length > 1) made.append(piece("s", ` ${among.indexOf(row.at) + 1}/${among.length}`));
     for (const label of row.labels) made.append(piece("em", " ⚑ " + label));
     return made;
   }
@@ -257,6 +257,6 @@ document.addEventListener("DOMContentLoaded", () => {
     path = [...onPath];
     show(leaf);
     list();
-    if (!follow()) pick(leaf, false);
+    if (!follow()) pick(path[0], false, false);
   }
 });
