@@ -36,6 +36,8 @@ from sessiontree.formats.transcript import Entry, Head, Tells, text_at
 NAME = "opencode"
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+_COLUMNS = {"session_id": "sessionID", "message_id": "messageID"}
+"""How columns are called in an export."""
 _TOOL_KEYS = frozenset({"type", "callID", "tool", "state"})
 
 
@@ -152,8 +154,7 @@ class _Reader(document.DocumentReader):
         messages = list(_messages(found))
         session = found.get("session")
         if not shapes.is_object(session):
-            first = _rows(found, "message")[:1]
-            session = {"id": text_at(first[0], "session_id")} if first else {}
+            session = {"id": _session_of(messages)}
         others = {k: v for k, v in found.items() if k not in ("session", "message", "part")}
         return Document(name, _opening(session, messages, others), _nodes(messages))
 
@@ -222,6 +223,12 @@ def _info(message: Object) -> Object:
     return info if shapes.is_object(info) else {}
 
 
+def _session_of(messages: Sequence[Object]) -> str | None:
+    """The session of messages whose session has no row."""
+    names = (text_at(_info(message), "sessionID") for message in messages)
+    return next(filter(None, names), None)
+
+
 def _id(message: Object) -> str | None:
     return text_at(_info(message), "id")
 
@@ -240,23 +247,26 @@ def _name(message: Object) -> str | None:
 
 
 def _messages(found: Object) -> Iterator[dict[str, Any]]:
-    """The messages of a session as its export would have them, oldest first."""
+    """The messages of a session as its export would have them, oldest first. Parts of
+    messages that are not there come before them, and become marks."""
     parts: dict[str | None, list[dict[str, Any]]] = {}
     for row in sorted(_rows(found, "part"), key=_age):
-        parts.setdefault(text_at(row, "message_id") or text_at(row, "messageID"), []).append(row)
-    for row in sorted(_rows(found, "message"), key=_age):
+        part = _whole(row)
+        parts.setdefault(text_at(part, "messageID"), []).append(part)
+    rows = sorted(_rows(found, "message"), key=_age)
+    names = {text_at(row, "id") for row in rows} - {None}
+    for name, lost in parts.items():
+        if name not in names:
+            yield {"info": {}, "parts": lost}
+    for row in rows:
         name = text_at(row, "id")
-        mine = parts.pop(name, [])
-        yield {"info": _whole(row, "sessionID"), "parts": [_whole(p, "messageID") for p in mine]}
-    for lost in parts.values():  # of messages that are gone: kept, as marks
-        yield {"info": {}, "parts": [_whole(part, "messageID") for part in lost]}
+        yield {"info": _whole(row), "parts": parts.get(name, []) if name else []}
 
 
 def _rows(found: Object, table: str) -> list[dict[str, Any]]:
     rows = found.get(table)
-    if not isinstance(rows, list):
-        return []
-    return [dict(row) for row in cast("list[object]", rows) if shapes.is_object(row)]
+    given = cast("list[object]", rows) if isinstance(rows, list) else []
+    return [dict(row) if shapes.is_object(row) else {"unreadable": row} for row in given]
 
 
 def _age(row: Object) -> tuple[int, str]:
@@ -265,14 +275,12 @@ def _age(row: Object) -> tuple[int, str]:
     return (created if isinstance(created, int) else 0), text_at(row, "id") or ""
 
 
-def _whole(row: Object, owner: str) -> dict[str, Any]:
+def _whole(row: Object) -> dict[str, Any]:
     """What is in a row's ``data``, with its other columns; a file is whole already."""
     data = _parsed(row.get("data"))
     if not shapes.is_object(data):
         return dict(row)
-    columns = {key: value for key, value in row.items() if key != "data"}
-    above = columns.pop("session_id" if owner == "sessionID" else "message_id", None)
-    return {**data, **({owner: above} if above is not None else {}), **columns}
+    return {**data, **{_COLUMNS.get(key, key): row[key] for key in row if key != "data"}}
 
 
 def _parsed(text: object) -> object:
