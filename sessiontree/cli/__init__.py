@@ -4,6 +4,7 @@
     reading.py       commands that only look
     moving.py        commands that move the head or add a message
     sending.py       what a model would be sent
+    costing.py       what was spent, and what a month will cost
     transferring.py  import, export, formats, delete, demo
     show.py          what people read
     shapes.py        what programs read (--json): the documented shapes
@@ -22,7 +23,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sessiontree.cli import moving, reading, sending, transferring
+from sessiontree.cli import costing, moving, reading, sending, transferring
 from sessiontree.cli.screen import never_fail, out, tell
 from sessiontree.errors import SessionTreeError
 
@@ -56,7 +57,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for part in (reading, moving, sending, transferring):
+for part in (reading, moving, sending, costing, transferring):
     app.add_typer(part.app)
 
 
