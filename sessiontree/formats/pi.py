@@ -21,6 +21,19 @@ its message (``message``), or by its type:
     model_change, … and all others               a mark
     ===========================================  ============================================
 
+oh-my-pi writes the same, and more:
+
+    ===========================================  ============================================
+    title (a slot of 256 bytes on line 1)        a mark before all, and the title
+    title_change                                 a mark, and the title
+    session_init                                 the system prompt, as it was sent
+    reset_boundary                               a mark: what came before is not sent
+    developer, fileMention                       a user message
+    pythonExecution                              as bashExecution
+    images ``blob:sha256:…``                     files that lie elsewhere, where they were not
+                                                 put in (see transfer/blobs.py)
+    ===========================================  ============================================
+
 The head is where the last entry is.
 """
 
@@ -46,8 +59,11 @@ ROLES: dict[str, Role] = {
     "hookMessage": "user",
     "branchSummary": "user",
     "compactionSummary": "user",
+    "developer": "user",
+    "fileMention": "user",
+    "pythonExecution": "user",
 }
-OWN_ROLES = frozenset(ROLES) - {"user", "assistant", "custom"}
+OWN_ROLES = frozenset(ROLES) - {"user", "assistant", "custom", "developer"}
 """Roles that no other format has."""
 
 ENTRY_KINDS = frozenset(
@@ -62,8 +78,22 @@ ENTRY_KINDS = frozenset(
         "session_info",
         "model_change",
         "thinking_level_change",
+        "title",
+        "title_change",
+        "service_tier_change",
+        "reset_boundary",
+        "ttsr_injection",
+        "credential_pin",
+        "session_init",
+        "mode_change",
+        "model_usage",
+        "archive",
     }
 )
+BESIDE = frozenset({"session", "title"})
+WITH_ROLE = frozenset({"model_change", "model_usage"})
+"""Entries of oh-my-pi's that have a role, which is that of a model."""
+BLOB = "blob:sha256:"
 SUMMARIES = {
     "branchSummary": "A branch of this conversation was explored before. What it found:",
     "compactionSummary": "The conversation up to here was summarised:",
@@ -87,7 +117,7 @@ class Pi:
         )
 
     def decode(self, native: Native) -> Decoded:
-        if "role" in native:
+        if "role" in native and not _is_entry(native):
             return _decoded(native)
         kind = shapes.kind_in(native, NAME, "it")
         message = native.get("message")
@@ -98,6 +128,8 @@ class Pi:
                 return _decoded(cast("Mapping[str, Any]", message))
             except FormatError:  # an entry is never lost: what it says is kept, unread
                 pass
+        if kind == "session_init" and (prompt := _prompt(native)):
+            return Decoded("system", [shapes.text_part(prompt)])
         return Decoded("mark", _parts_of_mark(native, kind))
 
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
@@ -114,7 +146,11 @@ CODEC = Pi()
 
 
 def _is_entry(native: Native) -> bool:
-    return "type" in native and "role" not in native and ("timestamp" in native or "id" in native)
+    kind = native.get("type")
+    if "role" in native and not shapes.is_one_of(kind, WITH_ROLE):
+        return False
+    is_slot = kind == "title" and "pad" in native
+    return is_slot or ("type" in native and ("timestamp" in native or "id" in native))
 
 
 # --- decode -------------------------------------------------------------------------------
@@ -130,7 +166,9 @@ def _decoded(message: Mapping[str, Any]) -> Decoded:
     if own in SUMMARIES:
         text = f"{SUMMARIES[own]}\n\n{shapes.text_in(message, 'summary', NAME, 'it')}"
         parts, known = [shapes.text_part(text)], frozenset({"role", "summary"})
-    elif own == "bashExecution":
+    elif own == "fileMention":
+        parts, known = [shapes.text_part(_files(message))], frozenset({"role", "files"})
+    elif own in ("bashExecution", "pythonExecution"):
         parts, known = [shapes.text_part(_bash(message))], frozenset({"role"})
         role = "mark" if message.get("excludeFromContext") else role
     else:
@@ -164,6 +202,9 @@ def _part(block: Mapping[str, Any], where: str) -> Part:
         return shapes.ride(part, block, frozenset({"type", "id", "name", "arguments"}), NAME)
     if kind == "image" and isinstance(block.get("data"), str):
         mime_type = shapes.text_in(block, "mimeType", NAME, where)
+        if block["data"].startswith(BLOB):
+            part = shapes.file(block["data"], "image", NAME) | {"mime_type": mime_type}
+            return shapes.ride(part, block, frozenset({"type", "data", "mimeType"}), NAME)
         part = shapes.blob(mime_type, block["data"])
         return shapes.ride(part, block, frozenset({"type", "data", "mimeType"}), NAME)
     return shapes.keep(block, kind, NAME)
@@ -185,7 +226,7 @@ def _response(message: Mapping[str, Any]) -> Part:
 def _bash(message: Mapping[str, Any]) -> str:
     """A command that the user ran, as the model reads it."""
     output = message.get("output")
-    lines = [f"Ran `{message.get('command')}`"]
+    lines = [f"Ran `{message.get('command', message.get('code'))}`"]
     lines.append(f"```\n{output}\n```" if output else "(no output)")
     if message.get("cancelled"):
         lines.append("(cancelled)")
@@ -194,6 +235,19 @@ def _bash(message: Mapping[str, Any]) -> str:
     if message.get("truncated") and message.get("fullOutputPath"):
         lines.append(f"(shortened; all of it is in {message['fullOutputPath']})")
     return "\n".join(lines)
+
+
+def _files(message: Mapping[str, Any]) -> str:
+    """The files that a message names, with what they hold."""
+    files = shapes.blocks_in(message.get("files"), NAME, "files")
+    return "\n\n".join(f"{file.get('path')}:\n{file.get('content') or ''}" for file in files)
+
+
+def _prompt(native: Native) -> str:
+    """The system prompt of a session that another began."""
+    given = native.get("systemPrompt")
+    blocks = cast("list[object]", given) if isinstance(given, list) else [given]
+    return "\n\n".join(block for block in blocks if isinstance(block, str))
 
 
 def _parts_of_mark(native: Native, kind: str) -> list[Part]:
@@ -208,10 +262,13 @@ def _line_of_mark(native: Native, kind: str) -> str:
         return str(native.get("summary") or "")
     told = {
         "session": ("cwd",),
-        "model_change": ("provider", "modelId"),
+        "model_change": ("provider", "modelId", "model"),
         "thinking_level_change": ("thinkingLevel",),
         "label": ("label",),
         "session_info": ("name",),
+        "title": ("title",),
+        "title_change": ("title",),
+        "mode_change": ("mode",),
     }
     values = [str(native[key]) for key in told.get(kind, ()) if native.get(key)]
     return f"{kind.replace('_', ' ')}: {'/'.join(values)}" if values else ""
@@ -273,8 +330,7 @@ class _Reader:
     is_settled = False
 
     def recognises(self, head: Head) -> bool:
-        first = head.rows[0] if head.rows else {}
-        if first.get("type") == "session" and "id" in first:
+        if any(row.get("type") == "session" and "id" in row for row in head.rows[:2]):
             return True
         return bool(head.rows) and any(
             _is_entry(row) and row.get("type") == "message" and "message" in row
@@ -288,8 +344,9 @@ class _Reader:
         native = row.native
         role, parts = CODEC.decode(native)
         entry = transcript.entry(row, role, parts)
-        entry.beside = native.get("type") == "session"
-        entry.topic = text_at(native, "id") if entry.beside else None
+        entry.beside = shapes.is_one_of(native.get("type"), BESIDE)
+        entry.topic = text_at(native, "id") if native.get("type") == "session" else None
+        entry.key = "title" if native.get("type") == "title" else None  # it is written over
         entry.id = text_at(native, "id") if not entry.beside else None
         entry.parent = text_at(native, "parentId")
         entry.follows = "parentId" not in native
@@ -339,6 +396,10 @@ def _tells(native: Native, role: Role) -> Tells | None:
         return Tells(target=text_at(native, "targetId"), label=text_at(native, "label"))
     if kind == "session_info":
         return Tells(title=text_at(native, "name"))
+    if kind in ("title", "title_change", "session"):
+        return Tells(title=text_at(native, "title"))
+    if kind == "reset_boundary":
+        return Tells(kind="cut")
     if role == "mark" and (kind in _ENTRY_ROLES or kind == "message") and not _is_private(native):
         return Tells(mended="its message is not one that pi writes; it is kept as a mark")
     return None

@@ -5,6 +5,7 @@
                 {"session": {…} | null, "message": [{…}, …], "part": [{…}, …], …}
     zstandard   what was compressed
     a folder    opencode's storage, as its database would be told
+    images      which oh-my-pi keeps beside its sessions: see blobs.py
 
 What is made so is kept in a temporary file without a name. A database is opened so that
 nothing is written, not even beside it. This is the one module outside the store that knows
@@ -25,6 +26,7 @@ from typing import IO, Any, BinaryIO, cast
 from urllib.parse import quote
 
 from sessiontree.errors import FormatError
+from sessiontree.transfer import blobs
 
 SQLITE = b"SQLite format 3\0"
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -59,7 +61,18 @@ def opened(path: str | Path) -> BinaryIO:
     if start == SQLITE:
         file.close()
         return _from_database(place)
-    return _from_zstandard(file, str(path)) if start.startswith(ZSTANDARD) else file
+    if start.startswith(ZSTANDARD):
+        return _from_zstandard(file, str(path))
+    return _with_images(file, place)
+
+
+def _with_images(file: BinaryIO, path: Path) -> BinaryIO:
+    """The file itself, where it names none of the images that lie beside it."""
+    images = blobs.folder(path)
+    if images is None or not blobs.names_any(file):
+        return file
+    with file:
+        return _spooled(blobs.resolved(file, images))
 
 
 def _spooled(pieces: Iterable[bytes]) -> BinaryIO:

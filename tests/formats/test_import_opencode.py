@@ -262,7 +262,8 @@ async def test_files_of_a_folder_that_are_no_json_do_not_keep_the_others_out(
 
 WORDS = """id role info parts type text tool callID state status input output error completed
 running user assistant time created parentID summary compaction reasoning file url mime
-attachments data: revert messageID session message part message_id session_id data a b modelID tokens"""
+attachments data: revert messageID
+session message part message_id session_id data a b modelID tokens"""
 
 
 @settings(max_examples=20)
