@@ -14,7 +14,15 @@ from sessiontree.conversation.store import Store, open_store
 from sessiontree.conversation.turn import Turn
 from sessiontree.conversation.windows import Reclaimed
 from sessiontree.core.message import Message, NewMessage, Part, ToolCall, ToolResult
-from sessiontree.core.records import Checkpoint, ConversationInfo, Graft, Move, Problem
+from sessiontree.core.records import (
+    Checkpoint,
+    ConversationInfo,
+    Graft,
+    Mended,
+    Move,
+    Problem,
+    Repair,
+)
 from sessiontree.core.rules import Violation, violations
 from sessiontree.core.tree import Node, Tree
 from sessiontree.core.window import Budget, Window
@@ -69,6 +77,7 @@ __all__ = [
     "Graft",
     "HeadMoved",
     "Import",
+    "Mended",
     "Message",
     "MessageNotFound",
     "Move",
@@ -85,6 +94,7 @@ __all__ = [
     "Problem",
     "ReclaimRefused",
     "Reclaimed",
+    "Repair",
     "Resume",
     "SessionTreeError",
     "Store",

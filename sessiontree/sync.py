@@ -205,6 +205,7 @@ class Store(_Blocking[_store.Store]):
     conversations = _each(_store.Store.conversations)
     delete = _call(_store.Store.delete)
     check = _call(_store.Store.check)
+    repair = _call(_store.Store.repair)
 
     def for_owner(self, owner: str) -> Store:
         """A view that reaches one owner's conversations only."""

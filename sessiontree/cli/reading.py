@@ -175,13 +175,22 @@ async def resume(name: ConversationName, as_json: AsJson = False, store: StoreNa
 
 
 @command(app)
-async def check(as_json: AsJson = False, store: StoreName = None) -> None:
-    """Look for damage in a store. Exits with 1 where there is some."""
-    async with opened(store) as opened_store:
-        found = await opened_store.check()
+async def check(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be mended; a backup is made first.")
+    ] = False,
+    as_json: AsJson = False,
+    store: StoreName = None,
+) -> None:
+    """Look for damage in a store. Exits with 1 where there is some, or where some is left."""
+    async with opened(store, write=repair) as opened_store:
+        done = await opened_store.repair() if repair else None
+        found = await opened_store.check() if done is None else done.left
     if as_json:
-        document([problem._asdict() for problem in found])
-    else:
+        document(shapes.problems(found) if done is None else shapes.repair(done))
+    elif done is None:
         show.problems(found)
+    else:
+        show.repair(done)
     if found:
         raise typer.Exit(1)

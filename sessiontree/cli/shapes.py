@@ -15,6 +15,7 @@ none is renamed or removed.
                    "checkpoints": [checkpoint, …], "interrupted": [call, …],
                    "draft": [message, …]}   what was in flight; its messages have the id 0
     check         [problem, …]
+    check --repair  {"mended": [mended, …], "left": [problem, …], "backup": file | null}
     import F…     [import, …]   one for each file
     what moves the head (branch, edit, append, checkpoint C LABEL, rewind, undo, redo, fork)
                   {"conversation": id, "head": id | null}
@@ -32,6 +33,7 @@ none is renamed or removed.
     checkpoint    label, message_id, note, created_at
     move          id, from_id, to_id, cause, created_at, is_current
     problem       kind, conversation_id, message_id, detail, can_mend
+    mended        kind, conversation_id, message_id, detail
     import        file, format, entries == kept + already + about + skipped, repaired, closed,
                   roots, branch_points, conversations: [id], head, repairs: [note], skips: [note]
     note          line, last, what
@@ -39,10 +41,11 @@ none is renamed or removed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from sessiontree import Conversation, Message, Node, Resume
+from sessiontree import Conversation, Message, Node, Problem, Repair, Resume
 from sessiontree.core.message import ToolCall, ToolResult
 from sessiontree.core.outline import Row
 
@@ -50,6 +53,15 @@ if TYPE_CHECKING:
     from sessiontree.transfer import Import
 
 _NODE = [field.name for field in fields(Node)]
+
+
+def problems(found: Sequence[Problem]) -> list[dict[str, Any]]:
+    return [problem._asdict() for problem in found]
+
+
+def repair(done: Repair) -> dict[str, Any]:
+    mended = [each._asdict() for each in done.mended]
+    return {"mended": mended, "left": problems(done.left), "backup": done.backup}
 
 
 def message(saved: Message) -> dict[str, Any]:

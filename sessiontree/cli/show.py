@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sessiontree import Checkpoint, Conversation, ConversationInfo, Message, Move, Problem, Resume
+from sessiontree import (
+    Checkpoint,
+    Conversation,
+    ConversationInfo,
+    Mended,
+    Message,
+    Move,
+    Problem,
+    Repair,
+    Resume,
+)
 from sessiontree.cli.screen import Piece, Styled, out, out_lines, row, table
 from sessiontree.core.message import ToolCall, ToolResult, text_of
 from sessiontree.core.outline import Row
@@ -210,11 +220,22 @@ def resume(found: Resume) -> None:
 
 def problems(found: Sequence[Problem]) -> None:
     for problem in found:
-        where = f"conversation {problem.conversation_id}" if problem.conversation_id else "store"
-        at = f", message {problem.message_id}" if problem.message_id else ""
         mend = "  (can be mended)" if problem.can_mend else ""
-        out(Styled(f"{problem.kind}  ", "label"), f"{where}{at}: {problem.detail}", mend)
+        out(Styled(f"{problem.kind}  ", "label"), f"{_about(problem)}: {problem.detail}", mend)
     out("the store is sound" if not found else f"{len(found)} problem(s)")
+
+
+def repair(done: Repair) -> None:
+    if done.backup is not None:
+        out("the store as it was: ", Styled(done.backup, "label"))
+    for mended in done.mended:
+        out("mended  ", Styled(f"{mended.kind}  ", "label"), f"{_about(mended)}: {mended.detail}")
+    problems(done.left)
+
+
+def _about(found: Problem | Mended) -> str:
+    where = f"conversation {found.conversation_id}" if found.conversation_id else "store"
+    return f"{where}, message {found.message_id}" if found.message_id else where
 
 
 def imported(found: Import) -> None:

@@ -49,7 +49,7 @@ def _check_message(
         step = _Step(message.tool_calls, message.tool_results)
     except (SessionTreeError, ValueError) as error:
         report("unreadable_content", str(error))
-        return before
+        return before if message.open_calls else []  # what it counted is all that is known
     if message.role == "mark":
         step = _Step((), ())
     pairing = pair([step], before)

@@ -12,8 +12,9 @@ from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
 from sessiontree.conversation.checking import check_pairing
 from sessiontree.conversation.handle import Conversation, as_system
+from sessiontree.conversation.repairing import mend
 from sessiontree.core.message import MessageRow, NewMessage
-from sessiontree.core.records import ConversationInfo, Problem
+from sessiontree.core.records import ConversationInfo, Problem, Repair
 from sessiontree.errors import (
     BadArgument,
     ConversationNotFound,
@@ -131,6 +132,24 @@ class Store:
             return found
         mine = {info.id async for info in self.conversations()} | {None}
         return [problem for problem in found if problem.conversation_id in mine]
+
+    async def repair(self) -> Repair:
+        """Mend what ``check`` finds, as far as that loses no message.
+
+        A backup is written beside the file first. What is gone and still spoken of gets a
+        mark in its place, so that nothing that is there becomes unreachable. Not for a store
+        that is scoped to an owner. StoreReadOnly; StoreFull: nothing was changed.
+        """
+        if self._scope is not None:
+            raise BadArgument(
+                f"a store that is scoped to {self._scope!r} cannot be repaired",
+                hint="use the store it was scoped from",
+            )
+        problems = await self.check()
+        if not problems:
+            return Repair([], [], None)
+        mended, backup = await mend(self._backend, problems)
+        return Repair(mended, await self.check(), backup)
 
     async def _existing(
         self, owner: str, topic: str | None, system: str | Mapping[str, Any] | None

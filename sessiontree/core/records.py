@@ -71,3 +71,21 @@ class Problem(NamedTuple):
     message_id: int | None
     detail: str
     can_mend: bool = False
+
+
+class Mended(NamedTuple):
+    """One thing that ``repair`` did about a problem of this kind."""
+
+    kind: str
+    conversation_id: int | None
+    message_id: int | None
+    detail: str
+
+
+class Repair(NamedTuple):
+    """What ``repair`` did. ``left`` is what a check finds afterwards: what is really lost."""
+
+    mended: list[Mended]
+    left: list[Problem]
+    backup: str | None
+    """The file that holds the store as it was; None when nothing had to be done."""

@@ -306,6 +306,15 @@ class SQLiteBackend:
         """As ``write``; ``then`` learns the result even when the caller was cancelled."""
         return await self._writes().run(lambda db: unit(db, *args, **kwargs), then)
 
+    @property
+    def in_memory(self) -> bool:
+        """True where there is no file."""
+        return self._how.in_memory
+
+    def require_writable(self) -> None:
+        """StoreReadOnly, StoreClosed."""
+        self._writes()
+
     def _writes(self) -> Writer:
         self._refuse_closed()
         if self._writer is None or self._writer_connection is None:

@@ -1,4 +1,4 @@
-"""The named statements of queries.sql, and the text of schema.sql.
+"""The named statements of queries.sql and mending.sql, and the text of schema.sql.
 
 A small loader of our own: a library that does this costs 40 ms to import, a fifth of
 what starting may take.
@@ -19,8 +19,15 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 @cache
 def statements() -> dict[str, str]:
-    """Name → SQL, comments taken off (SQLite's statement cache compares whole texts)."""
-    pieces = _NAME.split((_HERE / "queries.sql").read_text(encoding="utf-8"))
+    """Name → SQL of the session store."""
+    return named("queries.sql") | named("mending.sql")
+
+
+@cache
+def named(file: str) -> dict[str, str]:
+    """Name → SQL of a file, comments taken off (SQLite's statement cache compares whole
+    texts)."""
+    pieces = _NAME.split((_HERE / file).read_text(encoding="utf-8"))
     return {
         name: _COMMENT.sub("", sql).strip()
         for name, sql in zip(pieces[1::2], pieces[2::2], strict=True)
