@@ -147,15 +147,15 @@ class StoreMachine(RuleBasedStateMachine):
         self._add_tale(self.run(self.store.conversation("t0")), Tale("t0"))
 
     def teardown(self) -> None:
-        if not hasattr(self, "loop"):
+        """The store is closed also after a failure: its threads would keep pytest from ending."""
+        if not hasattr(self, "opened"):
             return
         try:
-            if hasattr(self, "opened"):
-                for tale in self.tales:
-                    self._compare(tale)
-                self._compare_blobs()
-                self.run(self.opened.__aexit__(None, None, None))
+            for tale in self.tales:
+                self._compare(tale)
+            self._compare_blobs()
         finally:
+            self.run(self.opened.__aexit__(None, None, None))
             self.loop.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
