@@ -119,11 +119,16 @@ class Opening:
                 cached_statements=256,
             )
             try:
-                _set_up(db, self)
+                self.set_up(db)
             except BaseException:
                 db.close()
                 raise
         return db
+
+    def set_up(self, db: sqlite3.Connection) -> None:
+        """Check the file that was opened, and make ready to work; another kind of file has
+        another way."""
+        _set_up(db, self)
 
 
 class SameFile:
@@ -195,7 +200,7 @@ def _set_up(db: sqlite3.Connection, how: Opening) -> None:
     if not how.read_only:
         if version < VERSION:
             _create_or_migrate(db, how.path)
-        _write_ahead(db, how.patience)
+        write_ahead(db, how.patience)
         db.execute(f"PRAGMA synchronous = {'FULL' if how.durability == 'full' else 'NORMAL'}")
         db.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
         db.execute("PRAGMA foreign_keys = ON")
@@ -204,7 +209,7 @@ def _set_up(db: sqlite3.Connection, how: Opening) -> None:
     db.execute("PRAGMA temp_store = MEMORY")
 
 
-def _write_ahead(db: sqlite3.Connection, patience: float) -> None:
+def write_ahead(db: sqlite3.Connection, patience: float) -> None:
     """Enter WAL mode. The switch does not wait for other connections by itself."""
     deadline = time.monotonic() + patience
     while db.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
