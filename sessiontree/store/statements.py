@@ -1,4 +1,4 @@
-"""The named statements of queries.sql, and the text of schema.sql.
+"""The named statements of queries.sql and mending.sql, and the text of schema.sql.
 
 A small loader of our own: a library that does this costs 40 ms to import, a fifth of
 what starting may take.
@@ -20,7 +20,7 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 @cache
 def statements() -> dict[str, str]:
     """Name → SQL of the session store."""
-    return named("queries.sql")
+    return named("queries.sql") | named("mending.sql")
 
 
 @cache
