@@ -129,24 +129,19 @@ LIMIT :limit
 -- name: path
 -- The newest :newest messages of a path, newest first. Rows leave as they are found, so it
 -- costs what it returns. A parent must lie one step nearer the root, so that the walk ends
--- even in a damaged file.
-WITH RECURSIVE path (id, conversation_id, parent_id, role, format, depth, open_calls, tokens,
-        usage, model, preview, key, meta, system_id, ref_id, created_at, blob_id, content) AS (
-    SELECT id, conversation_id, parent_id, role, format, depth, open_calls, tokens,
-           usage, model, preview, key, meta, system_id, ref_id, created_at, blob_id, content
-    FROM message WHERE conversation_id = :conversation AND id = :leaf
+-- even in a damaged file. (CROSS JOIN keeps SQLite from turning the join around.)
+WITH RECURSIVE path (id, parent_id, depth) AS (
+    SELECT id, parent_id, depth FROM message WHERE conversation_id = :conversation AND id = :leaf
     UNION ALL
-    SELECT m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
-           m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
-           m.blob_id, m.content
+    SELECT m.id, m.parent_id, m.depth
     FROM path JOIN message m ON m.id = path.parent_id
     WHERE m.conversation_id = :conversation AND m.depth = path.depth - 1
 )
-SELECT id, conversation_id, parent_id, role, format, depth, open_calls, tokens,
-       usage, model, preview, key, meta, system_id, ref_id, created_at,
-       CASE WHEN blob_id IS NULL THEN content
-            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = path.blob_id) END
-FROM path
+SELECT m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
+       m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
+       CASE WHEN m.blob_id IS NULL THEN m.content
+            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = m.blob_id) END
+FROM path CROSS JOIN message m ON m.id = path.id
 LIMIT :newest
 
 -- name: path_stations
@@ -159,6 +154,18 @@ WITH RECURSIVE path (id, parent_id, depth) AS (
     WHERE m.conversation_id = :conversation AND m.depth = path.depth - 1
 )
 SELECT id, depth FROM path WHERE depth % :step = :step - 1 OR id = :leaf
+
+-- name: path_bones
+-- A path without contents, newest first; as many rows as are fetched.
+WITH RECURSIVE path (id, parent_id, depth, role, open_calls) AS (
+    SELECT id, parent_id, depth, role, open_calls FROM message
+    WHERE conversation_id = :conversation AND id = :leaf
+    UNION ALL
+    SELECT m.id, m.parent_id, m.depth, m.role, m.open_calls
+    FROM path JOIN message m ON m.id = path.parent_id
+    WHERE m.conversation_id = :conversation AND m.depth = path.depth - 1
+)
+SELECT id, role, open_calls FROM path
 
 -- name: newest_prompt
 -- The newest user message at a boundary on a path: what retry answers again.
@@ -182,7 +189,8 @@ SELECT id FROM message WHERE conversation_id = :conversation AND key = :key
 
 -- name: copy_path
 -- Fork: the path of :leaf into conversation :target. Along a path the depth numbers the
--- messages, so a copy's id is :base + depth, and its parent's is one less.
+-- messages, so a copy's id is :base + depth, and its parent's is one less. Only ids are sorted,
+-- not whole rows; were they copied in another order, the guard of parents would refuse it.
 INSERT INTO message (id, conversation_id, parent_id, role, format, depth, open_calls, tokens, usage,
     model, preview, key, meta, system_id, ref_id, created_at, blob_id, content)
 WITH RECURSIVE path (id, parent_id, depth) AS (
@@ -196,8 +204,7 @@ SELECT :base + m.depth, :target, CASE WHEN m.depth = 0 THEN NULL ELSE :base + m.
        m.role, m.format, m.depth, m.open_calls, m.tokens, m.usage, m.model, m.preview, m.key, m.meta,
        :base + (SELECT s.depth FROM message s WHERE s.id = m.system_id),
        NULL, m.created_at, m.blob_id, m.content
-FROM path JOIN message m ON m.id = path.id
-ORDER BY m.depth
+FROM (SELECT id FROM path ORDER BY depth LIMIT -1) AS path CROSS JOIN message m ON m.id = path.id
 
 -- name: path_landmarks
 -- The messages of a path that something else speaks of: marks and digests with a reference,
@@ -252,9 +259,12 @@ INSERT OR REPLACE INTO draft (conversation_id, turn, position, parent_id, format
 VALUES (:conversation, :turn, :position, :parent, :format, :usage, :model, :key, :meta, :created_at, :content)
 
 -- name: drafts
--- Oldest turn first.
+-- Turn by turn, each in its order: clocks step back.
 SELECT turn, parent_id, format, usage, model, key, meta, created_at, content FROM draft
-WHERE conversation_id = :conversation ORDER BY created_at, turn, position
+WHERE conversation_id = :conversation ORDER BY turn, position
+
+-- name: draft_size
+SELECT count(*) FROM draft WHERE conversation_id = :conversation AND turn = :turn
 
 -- name: delete_draft
 DELETE FROM draft WHERE conversation_id = :conversation AND turn = :turn
