@@ -82,7 +82,7 @@ def _mermaid(drawing: Drawing, shows: str, width: int) -> str:
 def _mermaid_text(text: str) -> str:
     """Text in quotes, in which Mermaid reads entities, HTML and Markdown."""
     safe = "".join(
-        character if character.isalnum() or character in " .,:;!?()/_-…⚑←" else _entity(character)
+        character if character.isalnum() or character in " .,:!?()/_-…⚑←" else _entity(character)
         for character in _plain(text)
     )
     return safe.strip()
@@ -120,10 +120,12 @@ def _boxes(tree: Tree, *, is_chained: bool) -> list[Box]:
     on_path = tree.path_ids()
     boxes: dict[int, Box] = {}
     box_of: dict[int, int] = {}
+    followers: dict[int, int] = {}
     for node in tree.nodes:
         parent = node.parent_id
         above = None if parent is None else boxes[box_of[parent]]
-        if above is None or not is_chained or len(tree.children(parent)) > 1:
+        followers[node.id] = len(node.children)
+        if parent is None or above is None or not is_chained or followers[parent] > 1:
             above_id = None if above is None else above.first.id
             boxes[node.id] = Box(node, node, 0, above_id, on_path=node.id in on_path)
             above = boxes[node.id]

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, cast
 
 from sessiontree.core.message import META, Message
 from sessiontree.formats import shapes
+from sessiontree.formats.writing.lines import as_json
 from sessiontree.formats.writing.requests import window_of
 
 GOOD = frozenset({"good", "chosen", "preferred", "better", "best", "accepted", "up"})
@@ -140,11 +141,11 @@ def kto_rows(verdict: Verdict, told: Mapping[int, Told]) -> Iterator[Row]:
 
 def distinct(told: Mapping[int, Told]) -> dict[int, Told]:
     """Of answers that say the same, the first."""
-    found: dict[int, Told] = {}
+    first: dict[str, int] = {}
     for name, one in told.items():
-        if all(one.said != other.said for other in found.values()):
-            found[name] = one
-    return found
+        words = as_json([[said.get(key) for key in ("content", "tool_calls")] for said in one.said])
+        first.setdefault(words, name)
+    return {name: told[name] for name in first.values()}
 
 
 def has_failed(answer: Answer) -> bool:
