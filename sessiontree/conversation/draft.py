@@ -42,4 +42,4 @@ def drafts_of(rows: Sequence[DraftRow], live: set[int]) -> list[Draft]:
             created_at=created_at,
         )
         found.setdefault(turn, Draft(turn, parent, [])).messages.append(message)
-    return list(found.values())
+    return sorted(found.values(), key=lambda draft: draft.messages[0].created_at or 0)

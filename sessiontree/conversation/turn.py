@@ -189,11 +189,10 @@ class Turn:
             if known is None:
                 self._step = step
 
-        message, position = step[-1], len(step) - 1
         known = await self._anchor.backend.write_then(
-            then, save_draft, self._anchor.id, self._number, position, self._leaf, message, now()
+            then, save_draft, self._anchor.id, self._number, self._leaf, step, now()
         )
-        return wrap(known) if known else self._unsaved(message)
+        return wrap(known) if known else self._unsaved(step[-1])
 
     async def _save(self, step: list[NewMessage], labels: Sequence[Label]) -> list[Message]:
         wish = Append(

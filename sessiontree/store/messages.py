@@ -236,22 +236,26 @@ def save_draft(
     db: sqlite3.Connection,
     conversation: int,
     turn: int,
-    position: int,
     parent: int | None,
-    message: NewMessage,
+    step: Sequence[NewMessage],
     now: int,
 ) -> MessageRow | None:
-    """Keep a message that waits for its results. Returns the saved message of its key
-    instead, where there is one."""
+    """Keep the last message of a step that waits for results, and those before it where another
+    process has let them go. Returns the saved message of its key instead, where there is one."""
     head_of(db, conversation)
-    known = _by_key(db, conversation, message.key)
+    known = _by_key(db, conversation, step[-1].key)
     if known is not None:
         return known
-    values = {
-        "conversation": conversation,
-        "turn": turn,
-        "position": position,
-        "parent": parent,
+    names = {"conversation": conversation, "turn": turn}
+    (kept,) = db.execute(SQL["draft_size"], names).fetchone()
+    for position in range(min(kept, len(step) - 1), len(step)):
+        place = names | {"position": position, "parent": parent}
+        db.execute(SQL["insert_draft"], place | _drafted(step[position], now))
+    return None
+
+
+def _drafted(message: NewMessage, now: int) -> dict[str, Any]:
+    return {
         "format": message.format,
         "usage": json_or_null(message.usage),
         "model": message.model,
@@ -260,5 +264,3 @@ def save_draft(
         "created_at": now if message.created_at is None else message.created_at,
         "content": message.content,
     }
-    db.execute(SQL["insert_draft"], values)
-    return None

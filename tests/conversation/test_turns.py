@@ -341,3 +341,46 @@ async def test_the_answer_of_a_provider_brings_its_own_usage_and_model(
     (saved,) = await chat.append(answer)
     assert (saved.model, saved.usage) == ("claude-x", answer["usage"])
     assert saved.native == answer
+
+
+# ---- drafts that others see ----------------------------------------------------------
+
+
+async def test_a_clock_that_steps_back_does_not_turn_a_draft_around(
+    chat: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(10**15, 0, -1_000_000))
+    monkeypatch.setattr("sessiontree.conversation.turn.now", lambda: next(clock))
+    for names in (["a", "b"], ["c", "d"]):
+        turn = chat.turn()
+        await turn.__aenter__()
+        await turn.add(call(*names))
+        await turn.add(result(names[0]))
+        with pytest.raises(sessiontree.UnsettledTurn):
+            await turn.__aexit__(None, None, None)
+    resume = await chat.resume()
+    assert [m.role for m in resume.draft] == ["assistant", "tool"] * 2
+    assert [c.id for c in resume.interrupted] == ["d", "b"], "by the clock, as far as it goes"
+    async with chat.turn(resume=resume) as turn:
+        await turn.interrupt()
+    assert (await chat.path())[-1].is_boundary
+
+
+async def test_a_draft_that_another_process_let_go_is_kept_again_with_what_comes_next(
+    store: Store, file: Path
+) -> None:
+    """The other took the turn for a crashed one: it cannot know that it goes on."""
+    chat = await store.conversation("chat")
+    async with sessiontree.open_store(file) as elsewhere, chat.turn() as turn:
+        await turn.add(user("q"))
+        await turn.add(call("a", "b"))
+        other = await elsewhere.conversation("chat")
+        assert len((await other.resume()).interrupted) == 2
+        await other.append(user("elsewhere"))
+        assert drafts(file) == 0
+        await turn.add(result("a"))
+        assert [c.id for c in (await other.resume()).interrupted] == ["b"]
+        assert [m.role for m in (await other.resume()).draft] == ["assistant", "tool"]
+        with pytest.raises(sessiontree.HeadMoved):
+            await turn.add(result("b"))
+    assert drafts(file) == 0
