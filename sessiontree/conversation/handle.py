@@ -370,7 +370,7 @@ class Conversation:
             budget,
             target,
             () if turn is None else turn.pending,
-            pinned=[self._id(each) for each in pinned],
+            pinned=windows.pinned_ids(pinned, self.id),
             thinking=thinking,
             model=model,
             tools=tools,
@@ -407,11 +407,12 @@ class Conversation:
         ReclaimRefused: the summariser's answer is no text, or no smaller than what it would
         stand for; nothing is changed, as when it raises. HeadMoved: as with ``append``.
         """
-        view = await windows.sight(self._anchor, target, model=model)
         wish = windows.Wish(
             kind, budget, threshold, keep, protect, save, spared, summarise, instructions
         )
-        return await self._mark(await windows.proposals(view, wish))
+        head = self.head
+        view = await windows.sight(self._anchor, head, target, model=model)
+        return await self._mark(await windows.proposals(view, wish), head)
 
     async def recover(
         self, window: Window, error: object, *, spared: Collection[str] = ()
@@ -422,18 +423,22 @@ class Conversation:
         Plan the next window with ``window.recover(error).as_budget(window.budget)``. None:
         the error speaks of something else.
         """
+        windows.names(spared, "spared")
         found = window.recover(error)
         if found is None:
             return None
-        view = await windows.sight(self._anchor, window.target)
-        return await self._mark(windows.recovered(view, found, spared))
+        head = self.head
+        view = await windows.sight(self._anchor, head, window.target)
+        return await self._mark(windows.recovered(view, found, spared), head)
 
-    async def _mark(self, climbed: reclaims.Climb) -> Reclaimed:
-        """Append the marks of a reclaim, all or none."""
+    async def _mark(self, climbed: reclaims.Climb, head: int | None) -> Reclaimed:
+        """Append the marks of a reclaim, all or none, where it was planned: elsewhere they
+        would speak of messages that are not before them."""
         marks = [formats.read(each.mark, format="mark") for each in climbed.proposals]
         for mark, proposal in zip(marks, climbed.proposals, strict=True):
             mark.ref = proposal.ref_id
-        saved = await self._save(marks, HEAD, "reclaim") if marks else []
+        wish = Append(marks, now(), True, expected=head, cause="reclaim")
+        saved = await self._anchor.save(wish) if marks else []
         return Reclaimed(saved, climbed.refused, climbed.before, climbed.after)
 
     # ---- after a crash -----------------------------------------------------------

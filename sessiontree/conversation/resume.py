@@ -41,14 +41,27 @@ def resume_of(
     window: Window | None,
 ) -> Resume:
     """A resume of what was read."""
-    sent = set(window.ids) if window else None
     return Resume(
         path,
         checkpoints,
         [call for draft in drafts for call in draft.open_calls],
         [unsaved(m, conversation, draft.parent_id) for draft in drafts for m in draft.messages],
         window,
-        [each for each in checkpoints if sent is not None and each.message_id not in sent],
+        [] if window is None else _outside(checkpoints, path, window),
         drafts,
         conversation,
     )
+
+
+def _outside(
+    checkpoints: list[Checkpoint], path: list[Message], window: Window
+) -> list[Checkpoint]:
+    """The checkpoints that lie before the first message that is sent, or on other branches.
+    A mark is never sent, and yet not outside when it stands among what is."""
+    ids = [message.id for message in path]
+    sent = set(window.ids)
+    if not window.complete:
+        first = next((at for at, each in enumerate(ids) if each in sent), len(ids))
+        ids = ids[first:]
+    inside = set(ids)
+    return [each for each in checkpoints if each.message_id not in inside]

@@ -3,11 +3,21 @@ core/, and appends the marks that they propose."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from inspect import isawaitable
+from typing import Any, Literal, Protocol, cast, get_args
 
 from sessiontree import formats
+from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, wrap
 from sessiontree.core import rules
 from sessiontree.core.marks import Item
@@ -25,15 +35,17 @@ from sessiontree.core.reclaim import (
     images,
     summary,
 )
+from sessiontree.core.reclaim.ladder import require_threshold
 from sessiontree.core.recover import Recovery
 from sessiontree.core.window import Budget, Window
-from sessiontree.errors import WindowError
+from sessiontree.errors import BadArgument, WindowError, shown
 from sessiontree.store import reads
 
 ReclaimKind = Literal["auto", "elide", "images", "cut", "summarise"]
-Summarise = Callable[[Ask], Awaitable[str]]
+KINDS: tuple[str, ...] = get_args(ReclaimKind)
+Summarise = Callable[[Ask], Awaitable[str] | str]
 """The caller's summariser: gets a request (``ask.window.request()``, or ``ask.text``), returns the
-summary."""
+summary. Async; a plain function in scripts, where nothing else waits."""
 
 FIRST_PAGE = 64
 """Messages read at first; each further page is twice as long."""
@@ -66,7 +78,7 @@ class Reclaimed:
 
 async def newest_first(
     anchor: Anchor, leaf: int | None, pending: Sequence[Message] = ()
-) -> AsyncIterator[Item]:
+) -> AsyncIterator[Message]:
     """The messages of a path from its end, read in pages that grow: a window costs what it
     sends, not what the conversation holds. ``pending`` come after the leaf."""
     page, size = [], FIRST_PAGE
@@ -96,7 +108,7 @@ async def target_of(anchor: Anchor, leaf: int | None, target: str | None) -> str
     """The provider that a window is for: as asked, else as the conversation or its newest
     message is written."""
     if target is not None:
-        rules.shape_of(target)
+        rules.shape_of(target if target.__class__ is str else shown(target))
         return target
     names = [anchor.info.format]
     if leaf is not None:
@@ -129,22 +141,46 @@ async def plan(
         **options,
     )
     async for item in newest_first(anchor, leaf, pending):
-        if not planner.feed(item):
+        planner.feed(item)
+        if planner.is_done:
+            await _jump(anchor, planner, leaf, item)
             break
+    for absent in planner.missing:  # MessageNotFound where it is nowhere at all
+        await anchor.backend.read(reads.message, anchor.id, absent)
     return planner.finish()
 
 
-async def sight(anchor: Anchor, target: str | None, **options: Any) -> Sight:
-    """The path of the head as reclaims see it: back to a cut or a summary in force."""
-    provider = await target_of(anchor, anchor.head, target)
-    system = await system_of(anchor, anchor.head)
+async def _jump(anchor: Anchor, planner: Planner, leaf: int | None, last: Message) -> None:
+    """Feed what is pinned before ``last``, without the contents of what lies between."""
+    start = last.parent_id if planner.unread is None else planner.unread
+    if last.id < 0 or (start is not None and start < 0):  # in flight still
+        start = leaf
+    if start is None or not planner.missing:
+        return
+    wanted = planner.missing
+    for stretch in await anchor.backend.read(reads.stretches, anchor.id, start, wanted):
+        planner.jump([wrap(row) for row in stretch])
+
+
+async def sight(anchor: Anchor, leaf: int | None, target: str | None, **options: Any) -> Sight:
+    """The path of ``leaf`` as reclaims see it: back to a cut or a summary in force."""
+    provider = await target_of(anchor, leaf, target)
+    system = await system_of(anchor, leaf)
     planner = Planner(provider, formats.codec, system=system, **options)
     items: list[Item] = []
-    async for item in newest_first(anchor, anchor.head):
+    async for item in newest_first(anchor, leaf):
         items.append(item)
         if not planner.feed(item):
             break
     return Sight(items, provider, formats.codec, system=system, **options)
+
+
+def pinned_ids(given: object, conversation: int) -> list[int]:
+    """The ids that a caller pins. MessageNotFound for what is no id."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadArgument(f"pinned is {shown(given)}", hint="give a list of ids of messages")
+    found = cast("Iterable[object]", given)
+    return [arguments.message_id(each, conversation) for each in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +196,38 @@ class Wish:
     spared: Collection[str]
     summarise: Summarise | None
     instructions: str
+
+    def __post_init__(self) -> None:
+        """WindowError, BadArgument: before anything is read or asked."""
+        if self.kind not in KINDS:
+            raise WindowError(
+                f"no reclaim is called {shown(self.kind)}", hint=f"one of {', '.join(KINDS)}"
+            )
+        Budget.of(self.budget)
+        require_threshold(self.threshold)
+        if self.kind == "auto" and self.budget is None:
+            raise WindowError(
+                "reclaim 'auto' needs a budget", hint="say what has to fit: budget=100_000"
+            )
+        if self.kind == "summarise" and self.summarise is None:
+            raise WindowError(
+                "a summary needs a summariser",
+                hint="pass summarise=an async function of the request",
+            )
+        if self.summarise is not None and not callable(self.summarise):
+            raise BadArgument("summarise is no function", hint="pass an async function")
+        for name in ("keep", "protect", "save"):
+            arguments.count(getattr(self, name), name)
+        arguments.string(self.instructions, "instructions")
+        names(self.spared, "spared")
+
+
+def names(given: object, what: str) -> None:
+    """BadArgument for what is no collection of strings."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise BadArgument(f"{what} is {shown(given)}", hint="give a list of names")
+    for each in cast("Collection[object]", given):
+        arguments.string(each, f"a name in {what}")
 
 
 async def proposals(view: Sight, wish: Wish) -> Climb:
@@ -184,19 +252,15 @@ async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
     keep = summary.KEEP if wish.keep is None else wish.keep
     if wish.kind == "cut":
         return cut.plan(view, keep=keep)
-    summarise = _required(wish.summarise)
     asked = summary.ask(view, keep=keep, limit=wish.budget, instructions=wish.instructions)
-    return (
-        asked if isinstance(asked, Refused) else summary.accept(asked, await summarise(asked), view)
-    )
+    if isinstance(asked, Refused):
+        return asked
+    return summary.accept(asked, await _answer(wish, asked), view)
 
 
 async def _climbed(view: Sight, wish: Wish) -> Climb:
     """Climb the ladder, asking the caller's summariser where a summary is wanted."""
-    if wish.budget is None:
-        raise WindowError(
-            "reclaim 'auto' needs a budget", hint="say what has to fit: budget=100_000"
-        )
+    assert wish.budget is not None
     climbing = climb(
         view,
         wish.budget,
@@ -208,17 +272,16 @@ async def _climbed(view: Sight, wish: Wish) -> Climb:
     try:
         while True:
             asked = next(climbing) if answer is None else climbing.send(answer)
-            answer = await _required(wish.summarise)(asked)
+            answer = await _answer(wish, asked)
     except StopIteration as end:
         return end.value
 
 
-def _required(summarise: Summarise | None) -> Summarise:
-    if summarise is None:
-        raise WindowError(
-            "a summary needs a summariser", hint="pass summarise=an async function of the request"
-        )
-    return summarise
+async def _answer(wish: Wish, asked: Ask) -> str:
+    """What the caller's summariser says."""
+    assert wish.summarise is not None
+    said = wish.summarise(asked)
+    return await said if isawaitable(said) else said
 
 
 def recovered(view: Sight, found: Recovery, spared: Collection[str]) -> Climb:

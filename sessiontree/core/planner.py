@@ -7,7 +7,7 @@ further back than the window reaches.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,7 +56,7 @@ class Planner:
                 calls without (rule B5)
     anchored    whether what the provider reported corrects the count
 
-    WindowError: an unknown target, a budget that is none.
+    WindowError: an unknown target, a budget that is none, a pinned message off the path.
     """
 
     def __init__(
@@ -111,10 +111,36 @@ class Planner:
             self.model = item.model
         for turn in self._reader.feed(item):
             self._take(turn)
+        if item.role in ("mark", "system"):  # never sent from where they stand
+            self._missing.discard(item.id)
         if not self._is_full and self._is_hopeless():
             self._release()
             self._fill(self._reader.items[0].id)
-        return not (self._reader.is_cut or self._is_full) or bool(self._missing)
+        return not self.is_done or bool(self._missing)
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """The pinned messages that were not met yet."""
+        return frozenset(self._missing)
+
+    @property
+    def is_done(self) -> bool:
+        """True when no more is wanted but what is pinned."""
+        return self._reader.is_cut or self._is_full
+
+    @property
+    def unread(self) -> int | None:
+        """The newest message of the turn that is being read; None between turns."""
+        return self._reader.items[0].id if self._reader.items else None
+
+    def jump(self, stretch: Sequence[Item]) -> None:
+        """Take a step that is pinned, or a mark, newest message first, without what lies
+        between it and what was fed before. Every mark between must be fed in its turn."""
+        self._reader.jump(stretch[0].id)
+        for item in stretch:
+            self.feed(item)
+        for turn in self._reader.end():
+            self._take(turn)
 
     def _answers_here(self, item: Item) -> bool:
         """True when the message is of a model that the target serves."""
@@ -212,6 +238,12 @@ class Planner:
         for turn in self._reader.end():
             self._take(turn)
         self._release()
+        if self._missing:
+            absent = ", ".join(map(str, sorted(self._missing)))
+            raise WindowError(
+                f"pinned message(s) {absent} are not on the path",
+                hint="pin messages between the root and the one that the window ends with",
+            )
         self._pins.sort(key=lambda kept: kept.turn.items[0].depth)
         while True:
             request = self._assembled()

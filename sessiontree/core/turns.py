@@ -73,6 +73,17 @@ class Reader:
             self._is_past = True
         return done
 
+    def jump(self, to: int) -> None:
+        """What is fed next is further back and begins with message ``to``; what was being
+        read is let go. Marks that reach what lies between reach all that comes next: ids
+        grow along a path."""
+        self.items, self.edits, self.weight = [], [], 0
+        for mark in list(self.waiting):
+            if mark.ref_id is not None and mark.ref_id > to:
+                self.waiting.remove(mark)
+                self._enforce(mark)
+        self._is_past = self._is_past or self.is_cut
+
     def end(self) -> list[Turn]:
         """The turn that was being read, when nothing comes before it."""
         return self._close() if self.items else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 from sessiontree.core import jsontext
@@ -118,6 +119,44 @@ def require_whole(conversation_id: int, leaf: int, found: int, expected: int) ->
             f"the path of message {leaf} in conversation {conversation_id} is broken: "
             f"{found} of {expected} messages can be reached"
         )
+
+
+def stretches(
+    db: sqlite3.Connection, conversation_id: int, leaf: int, wanted: Iterable[int]
+) -> list[list[MessageRow]]:
+    """The steps that hold the ``wanted`` messages of a path, and every mark before them, each
+    newest message first. Of what lies between no content is read."""
+    missing, end, found = set(wanted), leaf, list[list[MessageRow]]()
+    with closing(_walk(db, "path_bones", conversation_id, leaf)) as bones:
+        for id, role, open_calls in bones:
+            end = end if open_calls else id
+            if id in missing:
+                found.append(_step(db, conversation_id, end, id))
+                missing.difference_update(row.id for row in found[-1])
+            elif role == "mark":
+                found.append([message(db, conversation_id, id)])
+            if not missing:
+                break
+    return found
+
+
+def _step(db: sqlite3.Connection, conversation_id: int, end: int, wanted: int) -> list[MessageRow]:
+    """The messages from ``end`` back to where the step of ``wanted`` begins."""
+    step: list[MessageRow] = []
+    with closing(_walk(db, "path", conversation_id, end)) as rows:
+        for row in map(MessageRow._make, rows):
+            if step and step[-1].id <= wanted and row.open_calls == 0:
+                break
+            step.append(row)
+    return step
+
+
+def _walk(
+    db: sqlite3.Connection, statement: str, conversation_id: int, leaf: int
+) -> sqlite3.Cursor:
+    return db.execute(
+        SQL[statement], {"conversation": conversation_id, "leaf": leaf, "newest": ALL}
+    )
 
 
 def newest_prompt(db: sqlite3.Connection, conversation_id: int, leaf: int | None) -> int | None:

@@ -124,7 +124,7 @@ async def test_a_fork_sends_what_its_original_sends_and_its_marks_reach_the_copi
         await chat.append(work(number))
     await chat.append(user("now"))
     await chat.reclaim("elide", protect=0, save=0)
-    await chat.reclaim("cut", keep=300)
+    await chat.reclaim("cut", keep=150)
     other = await chat.fork(topic="copy")
     ours, theirs = await chat.window(), await other.window()
     assert theirs.messages == ours.messages

@@ -183,6 +183,11 @@ CASES: dict[str, tuple[list[Any], list[Any], dict[str, Any]]] = {
         [GO, r_call("x"), r_output("x"), r_call("y"), r_output("y")],
         {},
     ),
+    "R9": (
+        [GO, r_call("x" * 65), r_output("x" * 65)],
+        [GO, r_call("x" * 64), r_output("x" * 64)],
+        {},
+    ),
     "R8": ([responses_image(CUT_OFF)], [responses_image(WHOLE)], {}),
     "G1": (
         [g_user("go"), g_calls("a", "b"), g_results("a")],

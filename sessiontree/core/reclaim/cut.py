@@ -22,7 +22,7 @@ def first_kept(sight: Sight, keep: int) -> int | None:
     None when these are all that is sent."""
     turns = sight.turns()
     try:
-        window = sight.window(keep, anchored=False)
+        window = sight.window(max(1, keep), anchored=False)
     except BudgetTooSmall:
         kept = 1
     else:

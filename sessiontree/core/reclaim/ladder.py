@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from sessiontree.core.reclaim import cut, elide, images, summary
 from sessiontree.core.reclaim.sight import Proposal, Refused, Sight
 from sessiontree.core.reclaim.summary import Ask
-from sessiontree.errors import WindowError
+from sessiontree.errors import WindowError, shown
 
 THRESHOLD = 0.7
 """The share of the budget below which nothing is reclaimed, and to which it is."""
@@ -61,8 +61,7 @@ def climb(
     WindowError: a threshold that is none. ReclaimRefused: an answer that is no summary, or
     no smaller than what it stands for.
     """
-    if not 0 < threshold <= 1:
-        raise WindowError(f"a threshold of {threshold!r} is none", hint="above 0, at most 1")
+    require_threshold(threshold)
     found = Climb(goal=max(1, int(budget * threshold)))
     found.before = found.after = sight.window().tokens
     for rung in (_elide, _images):
@@ -74,6 +73,12 @@ def climb(
     if not found.fits:
         sight = _take(found, sight, cut.plan(sight, keep=found.goal))
     return found
+
+
+def require_threshold(value: object) -> None:
+    """WindowError for what is no share of a budget."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise WindowError(f"a threshold of {shown(value)} is none", hint="above 0, at most 1")
 
 
 def _take(found: Climb, sight: Sight, result: Proposal | Refused) -> Sight:

@@ -1,4 +1,4 @@
-"""OpenAI Responses: how an input item is built, and what is refused (R1 to R7).
+"""OpenAI Responses: how an input item is built, and what is refused (R1 to R9).
 
 R6 is advice, not a refusal: with ``previous_response_id`` nothing is pruned by hand.
 """
@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from sessiontree.core.images import Picture
 from sessiontree.core.rules import limits, pairs
-from sessiontree.core.rules.lists import clean_id, dicts, dicts_if_list, string
+from sessiontree.core.rules.lists import dicts, dicts_if_list, string
 from sessiontree.core.rules.model import Block, Entry, Fault, Json, Request, Rule, Sender
 from sessiontree.core.rules.openai_chat import picture_at
 from sessiontree.core.tokens import as_json
@@ -23,6 +23,10 @@ ANSWERABLE = {
 """Calls that text can answer, and the type of the item that does."""
 
 
+MAX_ID = 64
+"""Characters of a call_id."""
+
+
 class ResponsesShape:
     name = "openai_responses"
     codes: dict[str, str] = {  # noqa: RUF012
@@ -30,7 +34,7 @@ class ResponsesShape:
         "orphan": "R2",
         "order": "R2",
         "unique": "R7",
-        "form": "R7",
+        "form": "R9",
         "image": "R8",
     }
     unique_in: Literal["request", "message"] = "request"
@@ -76,7 +80,7 @@ class ResponsesShape:
         return Block(block.kind, {**block.native, "call_id": new}, new, block.name)
 
     def legal_id(self, old: str) -> str:
-        return clean_id(old)
+        return old[:MAX_ID] or "call"
 
     def inner(self, block: Block) -> list[Json] | None:
         return dicts_if_list(block.native.get(_key(block)))
@@ -321,6 +325,13 @@ RULES = (
         "a function_call's item id begins with fc",
         id_of_another_kind,
         drop_ids_of_another_kind,
+    ),
+    Rule(
+        "R9",
+        "Invalid 'input[N].call_id': string too long. Expected a string with maximum length 64.",
+        "a call_id has 64 characters at most",
+        pairs.illegal_ids,
+        pairs.rename,
     ),
     Rule(
         "R7",
