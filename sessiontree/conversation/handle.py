@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sessiontree import formats
-from sessiontree.conversation import arguments, windows
+from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, read_batch, wrap
 from sessiontree.conversation.draft import Draft, drafts_of
 from sessiontree.conversation.resume import Resume, resume_of
 from sessiontree.conversation.turn import Turn
-from sessiontree.conversation.windows import Going, Reclaimed, ReclaimKind, Summarise
-from sessiontree.core import reclaim as reclaims
+from sessiontree.core.defaults import PROTECT, SAVE, THRESHOLD
 from sessiontree.core.message import META, Message, MessageRow, NewMessage
-from sessiontree.core.meter import Count
 from sessiontree.core.pairing import settle
-from sessiontree.core.planner import Thinking
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
 from sessiontree.core.tree import Tree
-from sessiontree.core.window import Budget, Window
 from sessiontree.errors import BadArgument, FormatError, HeadMoved, OwnerMismatch
 from sessiontree.store import conversations, heads, messages, reads
 from sessiontree.store.messages import Append
+
+if TYPE_CHECKING:  # planning windows takes a third of the time of all imports: loaded when used
+    from sessiontree.conversation.windows import Going, Reclaimed, ReclaimKind, Summarise
+    from sessiontree.core.meter import Count
+    from sessiontree.core.planner import Thinking
+    from sessiontree.core.reclaim import Climb
+    from sessiontree.core.window import Budget, Window
 
 CHUNK = 500
 """Messages that iter_path reads at a time."""
@@ -364,6 +367,8 @@ class Conversation:
         BudgetTooSmall, when the system prompt, what is pinned and the newest turn do not fit.
         WindowError: an unknown target, a budget that is none.
         """
+        from sessiontree.conversation import windows
+
         return await windows.plan(
             self._anchor,
             self.head if turn is None else turn.head,
@@ -383,15 +388,15 @@ class Conversation:
         kind: ReclaimKind = "auto",
         *,
         budget: int | None = None,
-        threshold: float = reclaims.THRESHOLD,
+        threshold: float = THRESHOLD,
         target: str | None = None,
         model: str | None = None,
         keep: int | None = None,
-        protect: int = reclaims.elide.PROTECT,
-        save: int = reclaims.elide.SAVE,
+        protect: int = PROTECT,
+        save: int = SAVE,
         spared: Collection[str] = (),
         summarise: Summarise | None = None,
-        instructions: str = reclaims.summary.INSTRUCTIONS,
+        instructions: str | None = None,
     ) -> Reclaimed:
         """Make later windows smaller by marks on the path; ``undo`` takes them back.
 
@@ -407,6 +412,8 @@ class Conversation:
         ReclaimRefused: the summariser's answer is no text, or no smaller than what it would
         stand for; nothing is changed, as when it raises. HeadMoved: as with ``append``.
         """
+        from sessiontree.conversation import windows
+
         wish = windows.Wish(
             kind, budget, threshold, keep, protect, save, spared, summarise, instructions
         )
@@ -423,6 +430,8 @@ class Conversation:
         Plan the next window with ``window.recover(error).as_budget(window.budget)``. None:
         the error speaks of something else.
         """
+        from sessiontree.conversation import windows
+
         windows.names(spared, "spared")
         found = window.recover(error)
         if found is None:
@@ -431,15 +440,17 @@ class Conversation:
         view = await windows.sight(self._anchor, head, window.target)
         return await self._mark(windows.recovered(view, found, spared), head)
 
-    async def _mark(self, climbed: reclaims.Climb, head: int | None) -> Reclaimed:
+    async def _mark(self, climbed: Climb, head: int | None) -> Reclaimed:
         """Append the marks of a reclaim, all or none, where it was planned: elsewhere they
         would speak of messages that are not before them."""
+        from sessiontree.conversation import windows
+
         marks = [formats.read(each.mark, format="mark") for each in climbed.proposals]
         for mark, proposal in zip(marks, climbed.proposals, strict=True):
             mark.ref = proposal.ref_id
         wish = Append(marks, now(), True, expected=head, cause="reclaim")
         saved = await self._anchor.save(wish) if marks else []
-        return Reclaimed(saved, climbed.refused, climbed.before, climbed.after)
+        return windows.Reclaimed(saved, climbed.refused, climbed.before, climbed.after)
 
     # ---- after a crash -----------------------------------------------------------
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sessiontree.conversation.anchor import unsaved
 from sessiontree.conversation.draft import Draft
 from sessiontree.core.message import Message, ToolCall
 from sessiontree.core.records import Checkpoint
-from sessiontree.core.window import Window
+
+if TYPE_CHECKING:
+    from sessiontree.core.window import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ class Wish:
     save: int
     spared: Collection[str]
     summarise: Summarise | None
-    instructions: str
+    instructions: str | None
 
     def __post_init__(self) -> None:
         """WindowError, BadArgument: before anything is read or asked."""
@@ -218,7 +218,8 @@ class Wish:
             raise BadArgument("summarise is no function", hint="pass an async function")
         for name in ("keep", "protect", "save"):
             arguments.count(getattr(self, name), name)
-        arguments.string(self.instructions, "instructions")
+        if self.instructions is not None:
+            arguments.string(self.instructions, "instructions")
         names(self.spared, "spared")
 
 
@@ -252,7 +253,9 @@ async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
     keep = summary.KEEP if wish.keep is None else wish.keep
     if wish.kind == "cut":
         return cut.plan(view, keep=keep)
-    asked = summary.ask(view, keep=keep, limit=wish.budget, instructions=wish.instructions)
+    asked = summary.ask(
+        view, keep=keep, limit=wish.budget, instructions=wish.instructions or summary.INSTRUCTIONS
+    )
     if isinstance(asked, Refused):
         return asked
     return summary.accept(asked, await _answer(wish, asked), view)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sessiontree.core import marks
+from sessiontree.core.defaults import PROTECT, SAVE
 from sessiontree.core.reclaim.sight import Json, Proposal, Refused, Sight
 from sessiontree.core.rules import Block, Entry
 from sessiontree.core.rules.pairs import match
 
-PROTECT = 40_000
-SAVE = 20_000
 LINE = 40
 """Tokens of the line in a result's place, about."""
 

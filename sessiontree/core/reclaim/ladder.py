@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Generator
 from dataclasses import dataclass, field
 
+from sessiontree.core.defaults import PROTECT, SAVE, THRESHOLD
 from sessiontree.core.reclaim import cut, elide, images, summary
 from sessiontree.core.reclaim.sight import Proposal, Refused, Sight
 from sessiontree.core.reclaim.summary import Ask
 from sessiontree.errors import WindowError, shown
-
-THRESHOLD = 0.7
-"""The share of the budget below which nothing is reclaimed, and to which it is."""
 
 SUMMARIES = 4
 """How often a summary is asked for at most: each stands for the turns that one request
@@ -93,7 +91,7 @@ def _take(found: Climb, sight: Sight, result: Proposal | Refused) -> Sight:
 
 def _elide(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
     """With small budgets the defaults would protect everything."""
-    protect, save = min(elide.PROTECT, goal // 2), min(elide.SAVE, goal // 10)
+    protect, save = min(PROTECT, goal // 2), min(SAVE, goal // 10)
     return elide.plan(sight, protect=protect, save=save, spared=spared)
 
 
