@@ -14,6 +14,7 @@ from typing import Any, cast
 from sessiontree.core import jsontext
 from sessiontree.core.message import Codec, Decoded, NewMessage, calls_of, results_of
 from sessiontree.errors import FormatError
+from sessiontree.formats import everyday
 from sessiontree.formats.glance import estimated_tokens, first_line, preview_of, tokens_of_text
 from sessiontree.formats.shapes import is_object
 
@@ -104,6 +105,18 @@ def read(
             native["role"],
             preview=first_line(text),
             tokens=tokens_of_text(text),
+            usage=usage,
+            model=model,
+            key=key,
+            meta=meta,
+            created_at=created_at,
+        )
+    seen = everyday.see(native) if format in (None, everyday.NAME) else None
+    if seen is not None:
+        return NewMessage(
+            content,
+            everyday.NAME,
+            *seen,
             usage=usage,
             model=model,
             key=key,

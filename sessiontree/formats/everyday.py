@@ -1,0 +1,83 @@
+"""What most messages of an agent are, seen at a glance: an OpenAI call or result with no
+field but the usual ones.
+
+Reading these by their codec costs several times more, on the way of every append. What is
+seen here is what the codec would see; a property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from sessiontree.core.message import Role, ToolCall, ToolResult
+from sessiontree.core.tokens import estimate
+from sessiontree.formats.glance import first_line
+from sessiontree.formats.shapes import arguments_text, parsed_arguments
+
+NAME = "openai_chat"
+
+_CALL = {"id", "type", "function"}
+_FUNCTION = {"name", "arguments"}
+
+
+class Seen(NamedTuple):
+    """What the store wants to know of a message."""
+
+    role: Role
+    calls: tuple[ToolCall, ...]
+    results: tuple[ToolResult, ...]
+    preview: str
+    tokens: int
+
+
+def see(native: Mapping[str, Any]) -> Seen | None:
+    """What is in an everyday message; None for any other."""
+    if len(native) != 3:
+        return None
+    role = native.get("role")
+    if role == "tool":
+        return _result(native)
+    return _calls(native) if role == "assistant" else None
+
+
+def _result(native: Mapping[str, Any]) -> Seen | None:
+    call_id, content = native.get("tool_call_id"), native.get("content")
+    if type(call_id) is not str or type(content) is not str or not call_id:
+        return None
+    preview = first_line(f"→ {first_line(content)}")
+    return Seen("tool", (), (ToolResult(call_id, content),), preview, estimate(content))
+
+
+def _calls(native: Mapping[str, Any]) -> Seen | None:
+    content, made = native.get("content"), native.get("tool_calls")
+    if type(made) is not list or not made or "content" not in native:
+        return None
+    if content is not None and type(content) is not str:
+        return None
+    calls: list[ToolCall] = []
+    tokens = estimate(content or "")
+    for each in cast("list[object]", made):
+        call = _call(each)
+        if call is None:
+            return None
+        calls.append(call)
+        tokens += estimate(call.name) + estimate(arguments_text(call.arguments))
+    preview = first_line(content or "") or first_line(", ".join([call.name for call in calls]))
+    return Seen("assistant", tuple(calls), (), preview, tokens)
+
+
+def _call(made: object) -> ToolCall | None:
+    if type(made) is not dict:
+        return None
+    call = cast("dict[str, Any]", made)
+    function = call.get("function")
+    if call.keys() != _CALL or call["type"] != "function" or type(function) is not dict:
+        return None
+    body = cast("dict[str, Any]", function)
+    if body.keys() != _FUNCTION:
+        return None
+    call_id, name, arguments = call["id"], body["name"], body["arguments"]
+    if type(call_id) is not str or type(name) is not str or type(arguments) is not str:
+        return None
+    return ToolCall(call_id, name, parsed_arguments(arguments)) if call_id else None
