@@ -34,7 +34,7 @@ class CacheFile(Opening):
         is_new = self._is_new(db)
         if not self.only_reads:
             if is_new:
-                db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table
+                db.execute("PRAGMA auto_vacuum = FULL")  # before the first table
             write_ahead(db, self.patience)
             if is_new:
                 self._create(db)
@@ -186,23 +186,14 @@ def _evict(db: sqlite3.Connection, most: int) -> int:
 
 
 def _drop(db: sqlite3.Connection, statement: str, **names: str | int) -> int:
-    dropped = db.execute(STATEMENTS[statement], names).rowcount
-    _give_back(db)
-    return dropped
+    return db.execute(STATEMENTS[statement], names).rowcount
 
 
 def _trim(db: sqlite3.Connection, most: int, now: int) -> int:
     dropped = db.execute(STATEMENTS["drop_expired"], {"now": now}).rowcount
-    dropped += _evict(db, most)
-    _give_back(db)
-    return dropped
+    return dropped + _evict(db, most)
 
 
 def _totals(db: sqlite3.Connection, now: int) -> Totals:
     db.execute(STATEMENTS["drop_expired"], {"now": now})
     return Totals._make(db.execute(STATEMENTS["totals"]).fetchone())
-
-
-def _give_back(db: sqlite3.Connection) -> None:
-    """Free pages to the file system."""
-    db.execute("PRAGMA incremental_vacuum").fetchall()
