@@ -22,8 +22,8 @@ check: install ## format, lint, types, import contract
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-test: check ## every check and test
-	$(BIN)/python -m pytest -q
+test: check ## every check and test, on all cores
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 format: install ## format and sort imports
 	$(BIN)/ruff format .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ settings.register_profile(
     "long", deadline=None, suppress_health_check=list(HealthCheck), max_examples=5_000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names of cases that are the same in every process, so that tests can be shared out."""
+    if val is None or isinstance(val, str | bytes | int | float):
+        return None
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(val))[:60]
 
 
 @pytest.fixture(scope="session")
