@@ -162,22 +162,23 @@ class DocumentReader:
             made.tells = place.tells
         else:
             decoded = formats.codec(self.codec).decode(row.native)
-            made = entry(row, decoded)
-            made.tells = self._tells(decoded, place.tells)
-        made.id, made.parent, made.follows = place.id, place.parent, place.follows
+            is_odd = is_unread(decoded) or _calls_as_nobody_may(decoded)
+            made = entry(row, Decoded("mark", []) if is_odd else decoded)
+            made.tells = self._mended(place.tells) if is_odd else place.tells
+        made.id, made.parent, made.follows = _name(place.id), _name(place.parent), place.follows
         made.created_at, made.model = place.created_at, place.model
         made.text = row.raw.decode()
         return made
 
-    def _tells(self, decoded: Decoded, tells: Tells | None) -> Tells | None:
-        if not is_unread(decoded):
-            return tells
-        mended = f"it is no message that {self.name} writes; it is kept as a mark"
-        return replace(tells or Tells(), mended=mended)
+    def _mended(self, tells: Tells | None) -> Tells:
+        what = f"it is no message that {self.name} writes; it is kept as a mark"
+        return replace(tells or Tells(), mended=what)
 
     def message(self, text: str, entry: Entry) -> NewMessage:
         made = transcript.message(text, self.codec, entry)
         made.model = entry.model or made.model
+        if entry.role == "mark":
+            made.role, made.calls, made.results = "mark", (), ()
         return made
 
 
@@ -193,16 +194,26 @@ def entry(row: Row, said: Decoded) -> Entry:
     return made
 
 
+def _calls_as_nobody_may(said: Decoded) -> bool:
+    """True for calls in a message that is not the model's."""
+    return said.role not in ("assistant", "mark") and bool(calls_of(said.parts))
+
+
 def _object(value: object) -> dict[str, Any]:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     raise FormatError(f"it is {shapes.kind_of(value)}, not an object")
 
 
+def _name(given: str | None) -> str | None:
+    """A name in the source as the store can hold it."""
+    return None if given is None else transcript.storable(given)
+
+
 def _opens(opening: Opening) -> Tells:
     origin = {"source": opening.topic, "created_at": opening.created_at}
     opens = {"topic": opening.topic, "meta": jsonl.with_origin(opening.meta, origin)}
-    return Tells(about=True, title=opening.title, head_is=opening.head, opens=opens)
+    return Tells(about=True, title=opening.title, head_is=_name(opening.head), opens=opens)
 
 
 def _begin(document: Document, topics: dict[str, int]) -> None:
@@ -217,6 +228,7 @@ def _begin(document: Document, topics: dict[str, int]) -> None:
     opening = document.opening
     if opening.topic is None:
         opening.topic = f"{_stem(document.name)}-{_digest(first)}"
+    opening.topic = transcript.storable(opening.topic)
     topics[opening.topic] = times = topics.get(opening.topic, 0) + 1
     if times > 1:
         opening.topic = f"{opening.topic}#{times}"
@@ -382,15 +394,23 @@ class NodeCodec:
 
     def decode(self, native: Native) -> Decoded:
         try:
-            return self.said(native)
+            role, parts = self.said(native)
         except FormatError:
             kept: Part = {"type": "node", "provider": self.name, "native": dict(native)}
             return Decoded("mark", [kept])
+        if role in ("user", "system"):  # they call no tools, whatever a damaged file says
+            parts = [_in_words(part) for part in parts]
+        return Decoded(role, parts)
 
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
         """What it says, as text: nobody sends messages in such a format."""
         texts = [text for part in parts if (text := _text_of(part))]
         return [self.written(role, "\n\n".join(texts))] if texts and role != "mark" else []
+
+
+def _in_words(part: Part) -> Part:
+    is_said = part.get("type") in ("tool_call", "tool_call_response")
+    return shapes.text_part(_text_of(part)) if is_said else part
 
 
 def _text_of(part: Part) -> str:

@@ -160,6 +160,15 @@ def test_a_message_of_another_shape_is_kept(message: Any):
     assert tree.native("o") == odd
 
 
+def test_ids_that_no_database_could_hold_are_written_another_way():
+    raw = mapping(node("a\0", None, "user"), node("b\ud800", "a\0", "assistant"))
+    tree = only([{**raw, "id": "c\0", "current_node": "a\0"}], "chatgpt")
+    names = [entry.key for entry in tree.skeleton.entries[1:]]
+    assert not [name for name in names if name is None or not name.isprintable()]
+    assert (tree.head, tree.links) == (names[0], {names[0]: None, names[1]: names[0]})
+    assert str(tree.document.opening.topic).isprintable()
+
+
 def test_nodes_in_a_circle_are_cut_and_told():
     tree = only([mapping(node("a", "b", "user"), node("b", "a", "assistant"))], "chatgpt")
     assert tree.paths == ["a b"]

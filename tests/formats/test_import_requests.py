@@ -76,6 +76,15 @@ def test_a_message_of_another_format_is_told():
     assert "its role is 'robot'" in chat.skips[0]
 
 
+def test_calls_in_a_users_message_are_a_mark():
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    odd = {"role": "user", "content": [call]}
+    chat = only({"system": "s", "messages": [*SAID, odd]}, "anthropic")
+    assert chat.paths == ["system line 2 line 3 line 4"]
+    assert chat.skeleton.entries[-1].role == "mark"
+    assert "no message that anthropic writes" in chat.repairs[0]
+
+
 @pytest.mark.parametrize(
     ("content", "format"),
     [
