@@ -120,4 +120,5 @@ async def get_or_create(file: str, name: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for jobs
     asyncio.run(globals()[sys.argv[1]](*sys.argv[2:]))

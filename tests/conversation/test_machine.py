@@ -145,6 +145,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.touched: Tale | None = None
         self._open_store()
         self._add_tale(self.run(self.store.conversation("t0")), Tale("t0"))
+        self._add_handle(self.tales[0])
 
     def teardown(self) -> None:
         """The store is closed also after a failure: its threads would keep pytest from ending."""
@@ -197,9 +198,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.turns = []
         self.handles = []
         for tale in self.tales:
-            chat = self.run(self.store.open(tale.id))
-            self.handles.append(Handle(chat, tale, tale.head))
+            self._add_handle(tale)
             self._compare(tale)
+        self._add_handle(self.tales[0])
+
+    def _add_handle(self, tale: Tale) -> None:
+        chat = self.run(self.store.open(tale.id))
+        self.handles.append(Handle(chat, tale, tale.head))
 
     @rule()
     def close_and_reopen(self) -> None:
@@ -223,8 +228,7 @@ class StoreMachine(RuleBasedStateMachine):
     def second_handle(self, pick: int) -> None:
         tale = self._pick(self.tales, pick)
         if sum(handle.tale is tale for handle in self.handles) < 3:
-            chat = self.run(self.store.open(tale.id))
-            self.handles.append(Handle(chat, tale, tale.head))
+            self._add_handle(tale)
 
     @rule(pick=PICK)
     def refresh(self, pick: int) -> None:
@@ -749,8 +753,7 @@ class StoreMachine(RuleBasedStateMachine):
             with pytest.raises(sessiontree.NotFound):
                 self.run(chat.append({"role": "user", "content": "too late"}))
         if not any(h.tale is self.tales[0] for h in self.handles):
-            opened = self.run(self.store.open(self.tales[0].id))
-            self.handles.append(Handle(opened, self.tales[0], self.tales[0].head))
+            self._add_handle(self.tales[0])
         self.touched = self.tales[0]
 
     # ---- what must hold ----
