@@ -32,6 +32,7 @@ MODELS = ("claude-opus-5-5", "claude-haiku-5-5", "gpt-5.5", "gemini-2.5-flash")
 """Compared when none is named."""
 
 _PLAN = "With --plan"
+_LOAD, _LADDER = Load(), Ladder()
 
 
 class By(StrEnum):
@@ -42,8 +43,8 @@ class By(StrEnum):
     branch = "branch"
 
 
-def _number(what: str, default: int, least: int = 0) -> Any:
-    return typer.Option(min=least, help=what, rich_help_panel=_PLAN, show_default=str(default))
+def _number(what: str, least: int = 0) -> Any:
+    return typer.Option(min=least, help=what, rich_help_panel=_PLAN)
 
 
 @command(app)
@@ -69,27 +70,27 @@ async def cost(
         list[str] | None,
         typer.Option(
             metavar="MODEL=INPUT/OUTPUT",
-            help="A price of your own, in dollars per million tokens; [/CACHED[/WRITTEN]] may "
+            help="A price of your own, in dollars per million tokens; /CACHED and /WRITTEN may "
             "follow.",
         ),
     ] = None,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the bars into this file.")
     ] = None,
-    users: Annotated[int, _number("How many users.", 1_000, 1)] = 1_000,
-    sessions: Annotated[int, _number("Sessions of one user in a month.", 20, 1)] = 20,
-    turns: Annotated[int, _number("Turns of one session.", 40, 1)] = 40,
-    prompt: Annotated[int, _number("Tokens that the user says in a turn.", 200)] = 200,
-    answer: Annotated[int, _number("Tokens of each answer.", 300)] = 300,
-    calls: Annotated[int, _number("Requests in a turn, with those after tools.", 4, 1)] = 4,
-    results: Annotated[int, _number("Tokens that tools return in a turn.", 6_000)] = 6_000,
-    system: Annotated[int, _number("Tokens of the system prompt and the tools.", 4_000)] = 4_000,
-    budget: Annotated[int, _number("The ladder's budget in tokens.", 100_000, 1)] = 100_000,
-    summary: Annotated[int, _number("Tokens of a summary; 0: cut instead.", 1_000)] = 1_000,
+    users: Annotated[int, _number("How many users.", 1)] = _LOAD.users,
+    sessions: Annotated[int, _number("Sessions of one user in a month.", 1)] = _LOAD.sessions,
+    turns: Annotated[int, _number("Turns of one session.", 1)] = _LOAD.turns,
+    prompt: Annotated[int, _number("Tokens that the user says in a turn.")] = _LOAD.prompt,
+    answer: Annotated[int, _number("Tokens of each answer.")] = _LOAD.answer,
+    calls: Annotated[int, _number("Requests in a turn, with those after tools.", 1)] = _LOAD.calls,
+    results: Annotated[int, _number("Tokens that tools return in a turn.")] = _LOAD.results,
+    system: Annotated[int, _number("Tokens of the system prompt and the tools.")] = _LOAD.system,
+    budget: Annotated[int, _number("The ladder's budget in tokens.", 1)] = _LADDER.budget,
+    summary: Annotated[int, _number("Tokens of a summary; 0: cut instead.")] = _LADDER.summary,
     cached: Annotated[
         bool,
         typer.Option(
-            "--cached/--no-cached", help="Whether the provider caches.", rich_help_panel=_PLAN
+            "--cache/--no-cache", help="Whether the provider caches.", rich_help_panel=_PLAN
         ),
     ] = True,
     as_json: AsJson = False,
