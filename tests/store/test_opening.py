@@ -18,7 +18,7 @@ import sessiontree
 from sessiontree import SessionTreeError
 from sessiontree.store.migrations import APPLICATION_ID, VERSION
 
-BAD_TARGETS: list[Any] = [None, 5, True, b"sessions.db", [], object(), "", "a\0b", "\ud800.db"]
+BAD_TARGETS: list[Any] = [None, 5, True, b"sessions.db", [], ..., "", "a\0b", "\ud800.db"]
 
 
 async def open_and_close(target: Any, **how: Any) -> None:
