@@ -11,7 +11,7 @@ from sessiontree.core.records import Checkpoint, ConversationInfo, Move
 from sessiontree.core.tree import Node, SkeletonRow, Tree
 from sessiontree.formats.redact import Redactor
 from sessiontree.formats.writing.detail import Detail
-from sessiontree.transfer.order import Order
+from sessiontree.transfer.order import Order, Straight
 
 
 class Excerpt:
@@ -92,17 +92,23 @@ class Excerpt:
 
     # --- The tree ---------------------------------------------------------------------------
 
-    async def order(self) -> Order:
-        """The order in which ``in_order`` reads."""
-        order = Order()
+    async def order(self) -> Order | Straight:
+        """The order in which ``in_order`` reads; of what is there now."""
         chat = self._chat
-        async for message in chat.iter_messages() if self.whole_tree else chat.iter_path():
+        if not self.whole_tree:
+            return Straight(0 if chat.head is None else (await chat.message(chat.head)).depth + 1)
+        order = Order()
+        async for message in chat.iter_messages():
             order.add(message.id, message.parent_id)
         order.see_head(chat.head)
         return order
 
-    async def in_order(self, order: Order) -> AsyncIterator[Message]:
+    async def in_order(self, order: Order | Straight) -> AsyncIterator[Message]:
         """Depth first, the path of the head first; in memory that hardly grows."""
+        if isinstance(order, Straight):
+            async for message in self.messages():
+                yield message
+            return
         for last, count in order.runs():
             for message in await self._chat.path(last, newest=count):
                 yield self.clean(message)

@@ -17,6 +17,25 @@ RUN = 500
 """Messages of a run, at most."""
 
 
+class Straight:
+    """The order of a path: it is read as it comes, and nothing need be held."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, message_id: int) -> bool:
+        return True
+
+    def is_on_path(self, message_id: int) -> bool:
+        return True
+
+    def leaves(self) -> int:
+        return min(1, self._length)
+
+
 class Order:
     """The ids of a tree as they are added, and then depth first: the branch of the head
     before its siblings, the others oldest first, as ``Tree.nodes``."""

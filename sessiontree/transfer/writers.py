@@ -53,29 +53,23 @@ def _shows(excerpt: Excerpt, messages: int, leaves: int) -> str:
 
 async def _jsonl(excerpt: Excerpt) -> Pieces:
     yield jsonl.header_line(excerpt.info, excerpt.what)
-    order = None if excerpt.whole_tree else await excerpt.order()
-    count, last = 0, 0
+    there = Order()
     async for message in excerpt.messages():
-        yield jsonl.message_line(_alone(message, order))
-        count, last = count + 1, message.id
-
-    def is_there(message_id: int | None) -> bool:
-        place = message_id or 0
-        return place <= last if order is None else place in order or place == 0
-
+        there.add(message.id, message.parent_id)
+        yield jsonl.message_line(_alone(message, there))
     for checkpoint in await excerpt.checkpoints():
-        if is_there(checkpoint.message_id):
+        if checkpoint.message_id in there:
             yield jsonl.checkpoint_line(checkpoint)
     for move in await excerpt.moves():
-        if is_there(move.to_id) and (order is None or is_there(move.from_id)):
+        if all(end is None or end in there for end in (move.from_id, move.to_id)):
             yield jsonl.move_line(move)
-    yield jsonl.end_line(count)
+    yield jsonl.end_line(len(there))
 
 
-def _alone(message: Message, order: Order | None) -> Message:
-    """The message, which speaks of no message that is not on the path."""
+def _alone(message: Message, there: Order) -> Message:
+    """The message, which speaks of no message that is not in the file."""
     ref = message.ref_id
-    if order is None or ref is None or ref in order:
+    if ref is None or ref in there:
         return message
     return Message(message.row._replace(ref_id=None), formats.codec)
 
