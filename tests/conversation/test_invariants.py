@@ -6,9 +6,9 @@ it can be read beside the design.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def said(kind: int, number: int) -> list[dict[str, Any]]:
     ][kind]
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def planted(
     branches: list[tuple[int, int]], target: str | Path = ":memory:"
 ) -> AsyncIterator[tuple[Store, Conversation]]:
@@ -123,7 +123,8 @@ async def test_4_branch_rewind_undo_and_redo_write_no_message(
                 case 1:
                     await chat.rewind("here")
                 case 2:
-                    await chat.undo()
+                    with contextlib.suppress(sessiontree.NothingToUndo):
+                        await chat.undo()
                 case _:
                     await chat.branch(None)
             assert [m.row async for m in chat.iter_messages()] == before
