@@ -10,12 +10,9 @@ details that are nested are inside, ``cache_read_input_tokens`` stands beside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from math import isfinite
 from typing import Any, NamedTuple, cast
-
-Path = tuple[str, ...]
 
 
 class Usage(NamedTuple):
@@ -39,108 +36,106 @@ class Usage(NamedTuple):
         return self.input + self.cached + self.written
 
 
-_INPUT: tuple[Path, ...] = (
-    ("input_tokens",),
-    ("prompt_tokens",),
-    ("promptTokenCount",),
-    ("prompt_token_count",),
-    ("inputTokens",),
-    ("promptTokens",),
-    ("input",),
-)
-_OUTPUT: tuple[Path, ...] = (
-    ("output_tokens",),
-    ("completion_tokens",),
-    ("candidatesTokenCount",),
-    ("candidates_token_count",),
-    ("outputTokens",),
-    ("completionTokens",),
-    ("output",),
-)
-_THOUGHTS: tuple[Path, ...] = (
-    ("thoughtsTokenCount",),
-    ("thoughts_token_count",),
-    ("thoughts",),
-    ("reasoning",),
-)
-"""Counted beside the output; what is nested in details is inside it."""
-_TOOLS: tuple[Path, ...] = (("toolUsePromptTokenCount",), ("tool_use_prompt_token_count",))
-"""Counted beside the input."""
-_READ_BESIDE: tuple[Path, ...] = (
-    ("cache_read_input_tokens",),
-    ("cacheReadInputTokens",),
-    ("cacheReadTokens",),
-    ("cacheRead",),
-    ("cache", "read"),
-)
-_READ_INSIDE: tuple[Path, ...] = (
-    ("prompt_tokens_details", "cached_tokens"),
-    ("input_tokens_details", "cached_tokens"),
-    ("input_token_details", "cache_read"),
-    ("cachedContentTokenCount",),
-    ("cached_content_token_count",),
-    ("prompt_cache_hit_tokens",),
-    ("cached_input_tokens",),
-    ("cachedInputTokens",),
-    ("cache_read.input_tokens",),
-    ("cached",),
-)
-_WRITTEN_BESIDE: tuple[Path, ...] = (
-    ("cache_creation_input_tokens",),
-    ("cacheWriteInputTokens",),
-    ("cacheWriteTokens",),
-    ("cacheWrite",),
-    ("cache", "write"),
-)
-_WRITTEN_INSIDE: tuple[Path, ...] = (
-    ("input_token_details", "cache_creation"),
-    ("prompt_tokens_details", "cache_write_tokens"),
-    ("cache_creation.input_tokens",),
-)
-_WRITTEN_1H: tuple[Path, ...] = (("cache_creation", "ephemeral_1h_input_tokens"),)
-_COST: tuple[Path, ...] = (("cost",), ("cost", "total"), ("total_cost",))
+_NAMES: dict[str, tuple[str, ...]] = {
+    "input": (
+        "input_tokens",
+        "prompt_tokens",
+        "promptTokenCount",
+        "prompt_token_count",
+        "inputTokens",
+        "promptTokens",
+        "input",
+    ),
+    "output": (
+        "output_tokens",
+        "completion_tokens",
+        "candidatesTokenCount",
+        "candidates_token_count",
+        "outputTokens",
+        "completionTokens",
+        "output",
+    ),
+    # Counted beside the output; what is nested in details is inside it.
+    "thoughts": ("thoughtsTokenCount", "thoughts_token_count", "thoughts", "reasoning"),
+    # Counted beside the input.
+    "tools": ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+    "read beside": (
+        "cache_read_input_tokens",
+        "cacheReadInputTokens",
+        "cacheReadTokens",
+        "cacheRead",
+        "cache/read",
+    ),
+    "read inside": (
+        "prompt_tokens_details/cached_tokens",
+        "input_tokens_details/cached_tokens",
+        "input_token_details/cache_read",
+        "cachedContentTokenCount",
+        "cached_content_token_count",
+        "prompt_cache_hit_tokens",
+        "cached_input_tokens",
+        "cachedInputTokens",
+        "cache_read.input_tokens",
+        "cached",
+    ),
+    "written beside": (
+        "cache_creation_input_tokens",
+        "cacheWriteInputTokens",
+        "cacheWriteTokens",
+        "cacheWrite",
+        "cache/write",
+    ),
+    "written inside": (
+        "input_token_details/cache_creation",
+        "prompt_tokens_details/cache_write_tokens",
+        "cache_creation.input_tokens",
+    ),
+    "written 1h": ("cache_creation/ephemeral_1h_input_tokens",),
+    "cost": ("cost", "cost/total", "total_cost"),
+}
+"""What is told → under which names; of several in one report the first that is not 0 holds.
+A name that is nested has a slash."""
+_MEANING = {name: what for what, names in _NAMES.items() for name in names}
+_OTEL = "gen_ai.usage."
+_MOST = 10**15
+"""Beyond it a number is damage."""
 
 
 def read(usage: Mapping[str, Any] | None) -> Usage | None:
     """``usage`` of any provider; None when it tells no tokens at all. Zeros are a report: of a
     request that was given up, of a message that no model wrote."""
-    if not usage or not any(_is_told(usage, path) for path in _INPUT + _OUTPUT):
+    told = _told(usage) if usage else {}
+    if "input" not in told and "output" not in told:
         return None
-    told = _first(usage, _INPUT) + _first(usage, _TOOLS)
-    beside, inside = _first(usage, _READ_BESIDE), _first(usage, _READ_INSIDE)
-    put_beside, put_inside = _first(usage, _WRITTEN_BESIDE), _first(usage, _WRITTEN_INSIDE)
-    cached, written = beside or min(inside, told), put_beside or min(put_inside, told)
+    count = {what: int(value) for what, value in told.items()}.get
+    sent = count("input", 0) + count("tools", 0)
+    beside, put_beside = count("read beside", 0), count("written beside", 0)
+    cached = beside or min(count("read inside", 0), sent)
+    written = put_beside or min(count("written inside", 0), sent)
     taken = (0 if beside else cached) + (0 if put_beside else written)
-    output = _first(usage, _OUTPUT) + _first(usage, _THOUGHTS)
-    long = min(_first(usage, _WRITTEN_1H), written)
-    return Usage(max(told - taken, 0), cached, written, output, long, _cost(usage))
+    output = count("output", 0) + count("thoughts", 0)
+    long = min(count("written 1h", 0), written)
+    cost = Decimal(str(told["cost"])) if "cost" in told else None
+    return Usage(max(sent - taken, 0), cached, written, output, long, cost)
 
 
-def _is_told(usage: Mapping[str, Any], path: Path) -> bool:
-    return type(_at(usage, path)) in (int, float)
+def _told(usage: Mapping[str, Any]) -> dict[str, int | float]:
+    """What is told → the number; none is negative."""
+    found: dict[str, int | float] = {}
+    for name, value in _numbers(usage):
+        what = _MEANING.get(name)
+        if what is not None and 0 <= value < _MOST and not found.get(what):
+            found[what] = value
+    return found
 
 
-def _first(usage: Mapping[str, Any], paths: tuple[Path, ...]) -> int:
-    return next((found for path in paths if (found := _count(_at(usage, path)))), 0)
-
-
-def _count(value: object) -> int:
-    """A number of tokens; some programs write it as a float."""
-    if isinstance(value, float) and isfinite(value):
-        value = int(value)
-    return value if type(value) is int and value > 0 else 0
-
-
-def _cost(usage: Mapping[str, Any]) -> Decimal | None:
-    for path in _COST:
-        value = _at(usage, path)
-        if type(value) in (int, float) and isfinite(value) and value >= 0:
-            return Decimal(str(value))
-    return None
-
-
-def _at(usage: Mapping[str, Any], path: Path) -> Any:
-    first = usage.get(path[0], usage.get(f"gen_ai.usage.{path[0]}"))
-    if len(path) == 1:
-        return first
-    return cast("Mapping[str, Any]", first).get(path[1]) if isinstance(first, Mapping) else None
+def _numbers(usage: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
+    """Every number in a report; of some programs, tokens are floats."""
+    for name, value in usage.items():
+        name = name.removeprefix(_OTEL)
+        if type(value) in (int, float):
+            yield name, value
+        elif isinstance(value, Mapping):
+            for inner, number in cast("Mapping[str, Any]", value).items():
+                if type(number) in (int, float):
+                    yield f"{name}/{inner}", number

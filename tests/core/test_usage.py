@@ -175,7 +175,7 @@ def test_it_agrees_with_what_windows_are_measured_by(name: str) -> None:
 @pytest.mark.parametrize(
     "report",
     [None, {}, {"service_tier": "standard"}, {"input_tokens": None}, {"total": 5},
-     {"input_tokens": "300"}, {"input_tokens": True}],
+     {"input_tokens": "300"}, {"input_tokens": True}, {"input_tokens": -5, "output_tokens": float("nan")}],
 )  # fmt: skip
 def test_what_tells_no_tokens_is_no_report(report: Any) -> None:
     assert read(report) is None
@@ -188,10 +188,9 @@ def test_zeros_are_a_report() -> None:
 @pytest.mark.parametrize(
     "report",
     [
-        {"input_tokens": -5, "output_tokens": float("nan")},
         {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 10**9}},
         {"prompt_tokens": 10, "prompt_tokens_details": [1]},
-        {"input": 1, "cost": float("inf")},
+        {"input": 1, "cost": float("inf"), "output": 10**400, "cacheRead": float("nan")},
         {"input": 1.0, "cost": {"total": "much"}},
         {"input_tokens": 5, "cache_creation": {"ephemeral_1h_input_tokens": 99}},
     ],
