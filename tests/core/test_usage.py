@@ -175,7 +175,8 @@ def test_it_agrees_with_what_windows_are_measured_by(name: str) -> None:
 @pytest.mark.parametrize(
     "report",
     [None, {}, {"service_tier": "standard"}, {"input_tokens": None}, {"total": 5},
-     {"input_tokens": "300"}, {"input_tokens": True}, {"input_tokens": -5, "output_tokens": float("nan")}],
+     {"input_tokens": "300"}, {"input_tokens": True},
+     {"input_tokens": -5, "output_tokens": float("nan")}],
 )  # fmt: skip
 def test_what_tells_no_tokens_is_no_report(report: Any) -> None:
     assert read(report) is None
