@@ -256,7 +256,19 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(pick=PICK, batch=BATCHES, parent=st.none() | PICK)
     def append(self, pick: int, batch: list[Spec], parent: int | None) -> None:
+        self._append(self._handle(pick), batch, parent)
+
+    @rule(pick=PICK, which=PICK, more=st.lists(talks(), max_size=2), parent=st.none() | PICK)
+    def append_again(self, pick: int, which: int, more: list[Spec], parent: int | None) -> None:
+        """What is there under its key, and perhaps more: a harness that tries again."""
         handle = self._handle(pick)
+        keyed = [n.spec for n in handle.tale.nodes.values() if n.spec.key and n.spec.given]
+        if keyed:
+            known = self._pick(keyed, which)
+            again = Spec(known.native, known.given, known.calls, known.results, known.key)
+            self._append(handle, [again, *more], parent)
+
+    def _append(self, handle: Handle, batch: list[Spec], parent: int | None) -> None:
         tale = handle.tale
         keys = [s.key for s in batch]
         if len({k for k in keys if k}) != len([k for k in keys if k]):

@@ -256,6 +256,19 @@ async def test_what_is_new_goes_on_after_what_was_known(chat: Conversation) -> N
     assert len(await chat.tree()) == 4
 
 
+async def test_what_is_new_goes_on_after_what_was_known_wherever_the_head_is(
+    chat: Conversation,
+) -> None:
+    (first,) = await chat.append(user("q"), keys=["q"])
+    await chat.append(user("further on"))
+    head = chat.head
+    _, answer = await chat.append([user("q"), assistant("a")], keys=["q", None])
+    assert answer.parent_id == first.id
+    assert chat.head == answer.id, "nobody else moved it"
+    await chat.undo()
+    assert chat.head == head
+
+
 async def test_what_is_new_is_whole_without_what_was_known(chat: Conversation) -> None:
     await chat.append([user("q"), *step()], keys=["q", "c", "r"])
     before = ids([m async for m in chat.iter_messages()])

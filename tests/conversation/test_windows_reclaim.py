@@ -171,11 +171,184 @@ async def test_a_summary_is_asked_for_only_when_cheaper_steps_were_not_enough(
     assert [mark.native["kind"] for mark in done.marks] == ["elide"]
 
 
-async def test_without_a_summariser_the_ladder_ends_with_a_cut(chat: Conversation) -> None:
+async def test_without_a_summariser_an_extract_stands_for_what_is_cut(
+    chat: Conversation,
+) -> None:
+    await chat.append([user("We decided to use SQLite for all of it."), assistant("I agree.")])
     await ladder(chat)
     done = await chat.reclaim("auto", budget=800)
-    assert done.marks[-1].native["kind"] == "cut"
+    assert done.marks[-1].native["kind"] == "extract"
+    found = await chat.window(800)
+    assert found.tokens <= 560
+    assert "Extract of" in said(found)
+    assert "We decided to use SQLite" in said(found)
+    assert "Summary of the conversation" not in said(found)
+
+
+async def test_where_word_lists_find_nothing_the_ladder_ends_with_a_cut(
+    chat: Conversation,
+) -> None:
+    for number in range(40):
+        await chat.append([user(f"{number} " * 60), assistant("1 2 3")])
+    await chat.append(user("now"))
+    done = await chat.reclaim("auto", budget=800)
+    assert [mark.native["kind"] for mark in done.marks] == ["cut"]
     assert (await chat.window(800)).tokens <= 560
+
+
+# --- Snapshot and extract -------------------------------------------------------------------------
+
+READER = "claude-opus-4-8"
+
+
+async def talk(chat: Conversation, turns: int, start: int = 0, words: int = 400) -> None:
+    """Turns of much talk, each different; the model that answers sees images."""
+    for number in range(start, start + turns):
+        async with chat.turn() as turn:
+            await turn.add(
+                user(f"question {number}: " + f"where is LK-{number} now, " * (words // 6))
+            )
+            await turn.add(
+                assistant(f"answer {number}: " + "it waits in Lyon. " * 20), model=READER
+            )
+    await chat.append(user("now"))
+
+
+def pages(window: sessiontree.Window) -> list[str]:
+    """The data of the images that are sent."""
+    blocks = [b for m in window.messages if isinstance(m["content"], list) for b in m["content"]]
+    return [b["source"]["data"] for b in blocks if b["type"] == "image"]
+
+
+async def test_a_snapshot_sends_old_turns_as_pages_and_undo_takes_them_back(
+    chat: Conversation,
+) -> None:
+    await talk(chat, 30)
+    before = await chat.window(target="anthropic")
+    done = await chat.reclaim("snapshot", target="anthropic", keep=2_000)
+    after = await chat.window(target="anthropic")
+    assert [mark.native["kind"] for mark in done.marks] == ["snapshot"]
+    assert pages(after)
+    assert done.after == after.tokens < before.tokens
+    assert (after.ready, violations(after)) == (True, [])
+    assert [step.rule for step in after.steps if "page(s)" in step.what] == ["snapshot"]
+    await chat.undo()
+    assert (await chat.window(target="anthropic")).messages == before.messages
+
+
+async def test_pages_of_a_conversation_that_went_on_begin_with_the_same_bytes(
+    chat: Conversation,
+) -> None:
+    await talk(chat, 60)
+    await chat.reclaim("snapshot", target="anthropic", keep=2_000)
+    first = pages(await chat.window(target="anthropic"))
+    for number in range(3):
+        await chat.append([assistant("so"), user(f"and {number}?")])
+        assert pages(await chat.window(target="anthropic")) == first
+    await chat.append(assistant("so"))
+    await talk(chat, 20, start=60)
+    await chat.reclaim("snapshot", target="anthropic", keep=2_000)
+    again = pages(await chat.window(target="anthropic"))
+    assert len(again) > len(first) > 1
+    assert again[: len(first) - 1] == first[:-1]
+
+
+async def test_a_model_that_sees_no_images_is_sent_the_text_of_a_snapshot(
+    chat: Conversation,
+) -> None:
+    await talk(chat, 30)
+    await chat.reclaim("snapshot", target="anthropic", keep=2_000)
+    for target, model in (("openai_chat", "gpt-3.5-turbo"), ("openai_chat", "some-model")):
+        found = await chat.window(target=target, model=model)
+        assert "data:image" not in said(found)
+        assert "question 0" in said(found)
+        assert violations(found) == []
+    unseen = await chat.window(Budget(images=0), target="anthropic")
+    assert pages(unseen) == []
+    assert "question 0" in said(unseen)
+
+
+async def test_the_ladder_makes_pages_only_for_a_model_that_is_known_to_see_them(
+    chat: Conversation,
+) -> None:
+    await talk(chat, 60)
+    tokens = (await chat.window(target="anthropic")).tokens
+    done = await chat.reclaim("auto", budget=tokens, target="anthropic")
+    assert [mark.native["kind"] for mark in done.marks] == ["snapshot"]
+    await chat.undo()
+    done = await chat.reclaim("auto", budget=tokens, target="openai_chat", model="gpt-3.5-turbo")
+    assert "snapshot" not in [mark.native["kind"] for mark in done.marks]
+    assert "takes no images" in str([each.why for each in done.refused])
+
+
+async def test_a_refusal_is_recovered_from_by_pages_where_they_are_seen(
+    chat: Conversation,
+) -> None:
+    await talk(chat, 60)
+    sent = await chat.window(target="anthropic")
+    error = f"prompt is too long: {sent.tokens} tokens > {int(sent.tokens * 0.7)} maximum"
+    done = await chat.recover(sent, error)
+    again = await chat.window(sent.recover(error).as_budget(sent.budget), target="anthropic")
+    assert [mark.native["kind"] for mark in done.marks] == ["snapshot"]
+    assert pages(again)
+    assert again.tokens <= sent.tokens * 0.7
+    assert (again.ready, violations(again)) == (True, [])
+
+
+async def test_an_extract_is_told_to_be_one_and_keeps_the_summary_before_it(
+    chat: Conversation,
+) -> None:
+    await busy(chat)
+    await chat.reclaim("summarise", keep=10, summarise=lambda ask: "the summary so far")
+    await chat.append([assistant("so"), user("We decided to use PostgreSQL. " + "words " * 400)])
+    await chat.append([assistant("I prefer SQLite."), user("go on")])
+    done = await chat.reclaim("extract", keep=10)
+    found = await chat.window()
+    assert [mark.native["kind"] for mark in done.marks] == ["extract"]
+    assert "We decided to use PostgreSQL." in said(found)
+    assert "the summary so far" in said(found)
+    text = found.messages[0]["content"]
+    assert text.index("the summary so far") < text.index("[Extract of")
+    assert text.count("Summary of the conversation") == 1
+    assert violations(found) == []
+    await chat.append([assistant("so"), user("We agreed on Friday. " + "words " * 400)])
+    await chat.append([assistant("yes"), user("go on")])
+    await chat.reclaim("extract", keep=10)
+    again = said(await chat.window())
+    for kept in ("the summary so far", "use PostgreSQL", "We agreed on Friday"):
+        assert kept in again
+    await chat.append([assistant("words " * 400), user("and?")])
+    await chat.reclaim("cut", keep=10)
+    assert "We agreed on Friday" in said(await chat.window())
+    asked: list[str] = []
+    await chat.append([assistant("words " * 400), user("and?")])
+    await chat.reclaim(
+        "summarise", keep=10, summarise=lambda ask: asked.append(ask.text) or "all of it"
+    )
+    assert "the summary so far" in asked[0]
+    assert "use PostgreSQL" in asked[0]
+
+
+async def test_a_snapshot_in_force_is_not_lost_by_what_comes_later(chat: Conversation) -> None:
+    await talk(chat, 30)
+    await chat.reclaim("snapshot", target="anthropic", keep=1_000)
+    await chat.append(assistant("so"))
+    await talk(chat, 10, start=30, words=60)
+    refused = await chat.reclaim("extract", target="anthropic", keep=500)
+    assert "a snapshot is in force" in refused.refused[0].why
+    done = await chat.reclaim("cut", target="anthropic", keep=500)
+    assert [mark.native["kind"] for mark in done.marks] == ["snapshot"]
+    assert pages(await chat.window(target="anthropic"))
+    assert "question 0" in said(await chat.window(target="openai_chat", model="gpt-3.5-turbo"))
+
+
+async def test_a_forked_snapshot_is_sent_as_in_its_original(chat: Conversation) -> None:
+    await talk(chat, 30)
+    await chat.reclaim("snapshot", target="anthropic", keep=2_000)
+    other = await chat.fork()
+    ours, theirs = [await each.window(target="anthropic") for each in (chat, other)]
+    assert theirs.messages == ours.messages
+    assert pages(ours)
 
 
 async def test_the_window_after_a_reclaim_stays_the_beginning_of_the_next_ones(
