@@ -4,8 +4,9 @@ Providers agree neither on names nor on whether the cached tokens are inside the
 beside it. Where a name is used in both ways (``input_tokens``), the field beside it tells:
 details that are nested are inside, ``cache_read_input_tokens`` stands beside.
 
-    beside   Anthropic, Bedrock, pi, Cline, opencode
-    inside   OpenAI (both APIs), DeepSeek, Gemini, Gemini CLI, Codex, LangChain, OpenTelemetry
+    beside   Anthropic, Bedrock, pi, opencode
+    inside   OpenAI (both APIs), DeepSeek, Gemini, Gemini CLI, Codex, Cline, AI SDK, LangChain,
+             OpenTelemetry
 """
 
 from __future__ import annotations
@@ -58,11 +59,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
     # Counted beside the output; what is nested in details is inside it.
     "thoughts": ("thoughtsTokenCount", "thoughts_token_count", "thoughts", "reasoning"),
     # Counted beside the input.
-    "tools": ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+    "tools": ("toolUsePromptTokenCount", "tool_use_prompt_token_count", "tool"),
     "read beside": (
         "cache_read_input_tokens",
         "cacheReadInputTokens",
-        "cacheReadTokens",
         "cacheRead",
         "cache/read",
     ),
@@ -75,19 +75,22 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "prompt_cache_hit_tokens",
         "cached_input_tokens",
         "cachedInputTokens",
+        "cacheReadTokens",
+        "inputTokenDetails/cacheReadTokens",
         "cache_read.input_tokens",
         "cached",
     ),
     "written beside": (
         "cache_creation_input_tokens",
         "cacheWriteInputTokens",
-        "cacheWriteTokens",
         "cacheWrite",
         "cache/write",
     ),
     "written inside": (
         "input_token_details/cache_creation",
         "prompt_tokens_details/cache_write_tokens",
+        "cacheWriteTokens",
+        "inputTokenDetails/cacheWriteTokens",
         "cache_creation.input_tokens",
     ),
     "written 1h": ("cache_creation/ephemeral_1h_input_tokens",),

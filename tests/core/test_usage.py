@@ -57,13 +57,29 @@ REPORTS: dict[str, tuple[dict[str, Any], Usage]] = {
     ),
     "cline": (
         {
-            "inputTokens": 300,
+            "inputTokens": 1000,
             "outputTokens": 50,
             "cacheReadTokens": 600,
             "cacheWriteTokens": 100,
             "cost": 0.5,
         },
         BESIDE._replace(cost=Decimal("0.5")),
+    ),
+    "ai sdk": (
+        {
+            "inputTokens": 1000,
+            "inputTokenDetails": {
+                "noCacheTokens": 300,
+                "cacheReadTokens": 600,
+                "cacheWriteTokens": 100,
+            },
+            "outputTokens": 50,
+        },
+        BESIDE,
+    ),
+    "ai sdk, older": (
+        {"inputTokens": 1000, "cachedInputTokens": 600, "outputTokens": 50, "reasoningTokens": 9},
+        READ,
     ),
     "opencode": (
         {"input": 300, "output": 40, "reasoning": 10, "cache": {"read": 600, "write": 100}},
@@ -124,7 +140,7 @@ REPORTS: dict[str, tuple[dict[str, Any], Usage]] = {
         READ,
     ),
     "gemini cli": (
-        {"input": 1000, "output": 30, "cached": 600, "thoughts": 20, "tool": 0, "total": 1050},
+        {"input": 900, "output": 30, "cached": 600, "thoughts": 20, "tool": 100, "total": 1050},
         READ,
     ),
     "codex": (
