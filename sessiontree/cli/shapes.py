@@ -15,6 +15,13 @@ none is renamed or removed.
                    "checkpoints": [checkpoint, …], "interrupted": [call, …],
                    "draft": [message, …]}   what was in flight; its messages have the id 0
     check         [problem, …]
+    cost C        {"conversation": id, "head": id | null, "total": spend, "path": spend,
+                   "inherited": spend, "models": [{"model", spend…, "path": spend}, …],
+                   "turns": [{"message_id", "preview", "on_path", spend…}, …],
+                   "branches": [{"leaf", "since", "is_head", "preview", "own": spend,
+                   "path": spend}, …]}
+    cost --plan   {"load": …, "models": [{"model", "window", "budget", "full": month,
+                   "ladder": month}, …]}
     check --repair  {"mended": [mended, …], "left": [problem, …], "backup": file | null}
     import F…     [import, …]   one for each file
     what moves the head (branch, edit, append, checkpoint C LABEL, rewind, undo, redo, fork)
@@ -37,6 +44,8 @@ none is renamed or removed.
     import        file, format, entries == kept + already + about + skipped, repaired, closed,
                   roots, branch_points, conversations: [id], head, repairs: [note], skips: [note]
     note          line, last, what
+    spend         requests, estimated, unpriced, input, cached, written, output, dollars
+    month         requests, input, cached, written, output, dollars, reclaims, largest, ends
 """
 
 from __future__ import annotations
