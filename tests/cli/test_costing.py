@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -162,6 +163,45 @@ def test_help_names_every_option(run: Run) -> None:
     assert result.exit_code == 0
     assert "INPUT/OUTPUT" in result.stdout
     assert "--no-cache" in result.stdout
+
+
+def test_a_real_session_costs_what_its_program_says(
+    run: Run, as_json: AsJson, corpus: Path
+) -> None:
+    """pi writes what each request cost."""
+    file = corpus / "pi/before-compaction.jsonl"
+    said = [json.loads(line).get("message", {}).get("usage") for line in file.open()]
+    assert run("import", file).exit_code == 0
+    found = as_json("cost", 1)["total"]
+    reports = [usage for usage in said if usage]
+    assert found["requests"] == len(reports) == 484
+    assert found["dollars"] == pytest.approx(sum(usage["cost"]["total"] for usage in reports))
+    assert found["output"] == sum(usage["output"] for usage in reports)
+    assert found["estimated"] == 0
+
+
+def test_a_real_session_of_repeated_reports_counts_each_request_once(
+    run: Run, as_json: AsJson, corpus: Path
+) -> None:
+    file = corpus / "claude-code/session-fe5e1c67.jsonl"
+    largest: dict[str, dict[str, int]] = {}
+    for line in file.open():
+        said = json.loads(line)
+        if said.get("type") == "assistant":
+            usage = said["message"]["usage"]
+            before = largest.get(said["requestId"])
+            if before is None or usage["output_tokens"] > before["output_tokens"]:
+                largest[said["requestId"]] = usage
+    assert run("import", file).exit_code == 0
+    found = as_json("cost", 1)["total"]
+    assert found["requests"] == len(largest) == 170
+    for ours, theirs in [
+        ("input", "input_tokens"),
+        ("cached", "cache_read_input_tokens"),
+        ("written", "cache_creation_input_tokens"),
+        ("output", "output_tokens"),
+    ]:
+        assert found[ours] == sum(usage[theirs] for usage in largest.values())
 
 
 # ---- a month -------------------------------------------------------------------------
