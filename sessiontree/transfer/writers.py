@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from sessiontree import formats
 from sessiontree.core.message import Message
+from sessiontree.core.records import ConversationInfo
 from sessiontree.core.tree import Node, Tree
 from sessiontree.errors import FormatError
 from sessiontree.formats import jsonl, markdown
 from sessiontree.formats.transcript import kind_of
 from sessiontree.formats.writing import graph, oasst, otel, preferences, requests, sharegpt, table
 from sessiontree.formats.writing.lines import json_line
+from sessiontree.formats.writing.rows import ClaudeCodeRows, PiRows, Rows
+from sessiontree.transfer.back import OURS, Back, row_line
 from sessiontree.transfer.excerpt import Excerpt
 from sessiontree.transfer.order import Order
-
-OURS = frozenset({"interrupted", "rest"})
-"""Messages that an import has added, which the source's own format leaves out."""
 
 Pieces = AsyncIterator[str]
 Write = Callable[[Excerpt], Pieces]
@@ -77,7 +77,7 @@ def _alone(message: Message, there: Order) -> Message:
 def _rows_of(name: str) -> Write:
     """The rows of a transcript as they came, without what we have added."""
 
-    async def rows(excerpt: Excerpt) -> Pieces:
+    async def write(excerpt: Excerpt) -> Pieces:
         async for message in excerpt.messages():
             if kind_of(message) in OURS:
                 continue
@@ -87,10 +87,22 @@ def _rows_of(name: str) -> Write:
                     f"what {name} did not write itself cannot be written as {name} yet",
                     hint="export to jsonl or markdown, or from before that message",
                 )
-            # line ends in JSON stand between values only, so a space is as good
-            yield message.raw.replace("\r\n", " ").replace("\n", " ") + "\n"
+            yield row_line(message)
 
-    return rows
+    return write
+
+
+def _back_to(name: str, make: Callable[[ConversationInfo], Rows]) -> Write:
+    """The rows of a transcript as they came, without what an import has added; and rows of
+    what the program did not write itself."""
+
+    async def write(excerpt: Excerpt) -> Pieces:
+        back = Back(excerpt, name, make(excerpt.info))
+        async for message in excerpt.messages():
+            for line in await back.lines(message):
+                yield line
+
+    return write
 
 
 # --- for people ---------------------------------------------------------------------------------
@@ -286,8 +298,8 @@ async def _is_answered(excerpt: Excerpt, tree: Tree, caller: Node) -> bool:
 
 WRITERS: dict[str, Writer] = {
     "jsonl": Writer(_jsonl, whole_tree=True),
-    "claude_code": Writer(_rows_of("claude_code")),
-    "pi": Writer(_rows_of("pi")),
+    "claude_code": Writer(_back_to("claude_code", ClaudeCodeRows)),
+    "pi": Writer(_back_to("pi", PiRows)),
     "codex": Writer(_rows_of("codex")),
     "markdown": Writer(_markdown, has_detail=True),
     "html": Writer(_html, whole_tree=True, has_detail=True),

@@ -96,7 +96,7 @@ def test_markdown_shows_the_path_or_the_whole_tree(run: Run, ids: dict[str, int]
 def test_an_export_that_fails_leaves_the_old_file(run: Run, ids: dict[str, int], tmp_path: Path):
     file = tmp_path / "chat.pi"
     file.write_text("older")
-    for wrong in ("pi", "papyrus"):
+    for wrong in ("codex", "papyrus"):
         result = run("export", 1, "--format", wrong, "--output", file)
         assert result.exit_code == 1
         assert "jsonl" in result.stderr

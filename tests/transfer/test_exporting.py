@@ -111,16 +111,9 @@ async def test_a_transcript_goes_back_as_it_came(store: Store, format: str):
         assert path == kept
 
 
-async def test_what_a_program_did_not_write_cannot_go_back_to_it_yet(store: Store):
-    (chat,) = (await import_file(store, QUIRKS)).conversations
-    await chat.append({"role": "user", "content": "mine"})
-    with pytest.raises(FormatError, match="is of format anthropic"):
-        await export(chat, "claude_code")
-
-
 async def test_an_unknown_format_to_export_to_lists_those_known(store: Store):
     chat = await store.conversation("x")
-    with pytest.raises(FormatError, match="formats: jsonl, claude_code, pi, markdown"):
+    with pytest.raises(FormatError, match="formats: jsonl, claude_code, pi, codex, markdown"):
         await export(chat, "word")
 
 
@@ -130,7 +123,7 @@ async def test_a_file_is_written_whole_or_not_at_all(store: Store, tmp_path: Pat
     out = tmp_path / "out.jsonl"
     out.write_text("as it was")
     with pytest.raises(FormatError):
-        await export(chat, "claude_code", file=out)
+        await export(chat, "codex", file=out)
     assert out.read_text() == "as it was"
     assert os.listdir(tmp_path) == [out.name]
     assert await export(chat, "jsonl", file=out) is None
