@@ -207,11 +207,11 @@ class Conversation:
 
     async def iter_messages(self) -> AsyncIterator[Message]:
         """Every message of the tree in id order, so parents come before children."""
-        after = 0
-        while rows := await self._anchor.backend.read(reads.page, self.id, after, CHUNK):
-            for row in rows:
+        ids = await self._anchor.backend.read(reads.all_ids, self.id)
+        for start in range(0, len(ids), CHUNK):
+            some = ids[start : start + CHUNK]
+            for row in await self._anchor.backend.read(reads.messages_at, self.id, some):
                 yield wrap(row)
-            after = rows[-1].id
 
     async def message(self, message_id: int) -> Message:
         """One message. MessageNotFound, also for ids of other conversations."""

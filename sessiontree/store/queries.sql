@@ -126,6 +126,21 @@ WHERE m.conversation_id = :conversation AND m.id > :after
 ORDER BY m.id
 LIMIT :limit
 
+-- name: all_ids
+-- The ids of the whole tree, in order: one way through an index, and one sort.
+SELECT id FROM message WHERE conversation_id = :conversation ORDER BY id
+
+-- name: messages_between
+-- Messages by the range of their ids. The plus keeps SQLite from the index by conversation,
+-- which would be read whole each time.
+SELECT m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
+       m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
+       CASE WHEN m.blob_id IS NULL THEN m.content
+            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = m.blob_id) END
+FROM message m
+WHERE +m.conversation_id = :conversation AND m.id BETWEEN :first AND :last
+ORDER BY m.id
+
 -- name: path
 -- The newest :newest messages of a path, newest first. Rows leave as they are found, so it
 -- costs what it returns. A parent must lie one step nearer the root, so that the walk ends

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -82,6 +82,27 @@ def leaves(db: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
 def page(db: sqlite3.Connection, conversation_id: int, after: int, limit: int) -> list[MessageRow]:
     """Messages of the whole tree in id order, from the one after ``after``."""
     return _rows(db, "all_messages", conversation=conversation_id, after=after, limit=limit)
+
+
+def all_ids(db: sqlite3.Connection, conversation_id: int) -> array[int]:
+    """The ids of the whole tree, in order; 8 bytes each."""
+    names = {"conversation": conversation_id}
+    return array("q", (row[0] for row in db.execute(SQL["all_ids"], names)))
+
+
+SCATTERED = 20
+"""From so many ids for each of one's own on, it is faster to fetch one's own one by one."""
+
+
+def messages_at(
+    db: sqlite3.Connection, conversation_id: int, ids: Sequence[int]
+) -> list[MessageRow]:
+    """The messages of these ids, which are in order; those that are there no more, left out."""
+    first, last = ids[0], ids[-1]
+    if last - first < SCATTERED * len(ids):
+        return _rows(db, "messages_between", conversation=conversation_id, first=first, last=last)
+    found = (_rows(db, "message", conversation=conversation_id, id=id) for id in ids)
+    return [row for rows in found for row in rows]
 
 
 def path(
