@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from sessiontree.conversation.windows import Reclaimed
     from sessiontree.core.rules import Violation, violations
     from sessiontree.core.window import Budget, Window
-    from sessiontree.transfer import Import, export, import_file
+    from sessiontree.transfer import Import, Redactor, export, import_file
 
 __version__ = "0.1.0"
 
@@ -99,6 +99,7 @@ __all__ = [
     "Problem",
     "ReclaimRefused",
     "Reclaimed",
+    "Redactor",
     "Repair",
     "Resume",
     "SessionTreeError",
@@ -130,6 +131,7 @@ _WHEN_ASKED = {
     "Budget": "sessiontree.core.window",
     "Import": "sessiontree.transfer",
     "Reclaimed": "sessiontree.conversation.windows",
+    "Redactor": "sessiontree.transfer",
     "Violation": "sessiontree.core.rules",
     "Window": "sessiontree.core.window",
     "export": "sessiontree.transfer",

@@ -27,7 +27,7 @@ from sessiontree.core.message import Message, ToolCall
 from sessiontree.core.records import ConversationInfo
 from sessiontree.errors import StoreClosed
 from sessiontree.store.driver import Durability
-from sessiontree.transfer import Import, Progress
+from sessiontree.transfer import Detail, Import, Progress, Redactor
 from sessiontree.transfer import export as _export
 from sessiontree.transfer import import_file as _import_file
 
@@ -253,9 +253,19 @@ def export(
     conversation: Conversation,
     format: str,
     *,
-    whole_tree: bool = False,
+    whole_tree: bool | None = None,
     file: str | Path | None = None,
+    detail: Detail = "full",
+    redact: Redactor | None = None,
 ) -> str | None:
     """See ``sessiontree.export``."""
-    work = partial(_export, conversation.handle, format, whole_tree=whole_tree, file=file)
+    work = partial(
+        _export,
+        conversation.handle,
+        format,
+        whole_tree=whole_tree,
+        file=file,
+        detail=detail,
+        redact=redact,
+    )
     return conversation.portal.call(work)

@@ -13,12 +13,14 @@ writers.py     each format that is written
 from sessiontree.formats.redact import Redactor
 from sessiontree.formats.transcript import Note
 from sessiontree.formats.transcripts import KnownFormat, formats_known
+from sessiontree.formats.writing.detail import Detail
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.exporting import export, shows
 from sessiontree.transfer.gathering import Refused, import_all
 from sessiontree.transfer.importing import Progress, import_file
 
 __all__ = [
+    "Detail",
     "Import",
     "KnownFormat",
     "Note",
