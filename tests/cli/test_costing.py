@@ -170,7 +170,9 @@ def test_a_real_session_costs_what_its_program_says(
 ) -> None:
     """pi writes what each request cost."""
     file = corpus / "pi/before-compaction.jsonl"
-    said = [json.loads(line).get("message", {}).get("usage") for line in file.open()]
+    said = [
+        json.loads(line).get("message", {}).get("usage") for line in file.read_text().splitlines()
+    ]
     assert run("import", file).exit_code == 0
     found = as_json("cost", 1)["total"]
     reports = [usage for usage in said if usage]
@@ -185,7 +187,7 @@ def test_a_real_session_of_repeated_reports_counts_each_request_once(
 ) -> None:
     file = corpus / "claude-code/session-fe5e1c67.jsonl"
     largest: dict[str, dict[str, int]] = {}
-    for line in file.open():
+    for line in file.read_text().splitlines():
         said = json.loads(line)
         if said.get("type") == "assistant":
             usage = said["message"]["usage"]
