@@ -52,6 +52,8 @@ class OpenAIChat:
         role = shapes.role_in(native, ROLES, NAME)
         if role == "tool":
             return Decoded(role, _result(native))
+        if len(native) == 2 and role == native["role"] and isinstance(native.get("content"), str):
+            return Decoded(role, [shapes.text_part(native["content"])])  # most are no more
         parts = [*_reasoning(native), *_content(native, role), *_refusal(native), *_audio(native)]
         parts += [*_calls(native), *_function_call(native)]
         return Decoded(role, shapes.with_message_fields(parts, native, _known(native), NAME))

@@ -1,0 +1,198 @@
+"""What planning a window costs: on a conversation of any length, and for any provider.
+
+    python benchmarks/window.py [--quick] [--json FILE]
+
+The long conversation ends with the very messages of the short one, so both windows are the
+same, and what one takes more than the other is what its length costs. Tokens are estimated
+(``exact=False``): no tokenizer takes part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from measure import (
+    Bench,
+    Broken,
+    Clock,
+    Figure,
+    Machine,
+    at_most,
+    cost,
+    expect,
+    milliseconds,
+    number,
+    race,
+    table,
+    write_json,
+)
+from samples import messages
+
+from sessiontree import Conversation, Message, Window, open_store
+from sessiontree.core import planner, rules
+from sessiontree.formats import codec
+
+SHORT = 1_000
+"""Messages of 1 KB; what the long conversation repeats."""
+BUDGET = 100_000
+
+REPEAT = """
+INSERT INTO message (id, conversation_id, parent_id, role, format, depth, open_calls, tokens, usage,
+    model, preview, key, meta, system_id, ref_id, created_at, blob_id, content)
+WITH RECURSIVE round (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM round WHERE i + 1 < :rounds)
+SELECT :size * i + m.id, conversation_id, :size * i + m.id - 1, role, format, :size * i + depth,
+       open_calls, tokens, usage, model, preview, NULL, meta, NULL, NULL, created_at, blob_id,
+       content
+FROM round CROSS JOIN message m WHERE m.id <= :size
+"""
+
+
+async def run(bench: Bench) -> AsyncIterator[Figure]:
+    long = bench.pick(1_000_000, 20_000)
+    short_file, long_file = bench.folder / "short.db", bench.folder / "long.db"
+    await _make(short_file, 1)
+    await _make(long_file, long // SHORT)
+    async with open_store(short_file) as few, open_store(long_file) as many:
+        short, tall = await few.open(1), await many.open(1)
+        yield await _length(bench, short, tall, long)
+        yield await _pinned(bench, short, tall, long)
+        for target in rules.PROVIDERS:
+            yield await _whole(bench, short, target)
+
+
+async def _make(file: Path, rounds: int) -> None:
+    """A conversation of ``rounds`` times the same messages. Repeated by SQL."""
+    async with open_store(file, durability="normal") as store:
+        chat = await store.conversation("window")
+        await chat.append(messages(SHORT))
+    if rounds > 1:
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute(REPEAT, {"size": SHORT, "rounds": rounds})
+            db.execute("UPDATE conversation SET head_id = ?", (SHORT * rounds,))
+    async with open_store(file) as store:
+        newest = await (await store.open(1)).path(newest=SHORT)
+        expect(newest[-1].id, SHORT * rounds, "the id of the newest message")
+        expect([each.native for each in newest] == messages(SHORT), True, "the newest messages")
+
+
+async def _length(bench: Bench, short: Conversation, tall: Conversation, long: int) -> Figure:
+    times = await race(
+        bench.pick(31, 5), {"short": partial(_window, short), "long": partial(_window, tall)}
+    )
+    expect((await _planned(tall)).messages == (await _planned(short)).messages, True, "windows")
+    subject = f"plan {number(BUDGET)} tokens of {number(long)} messages, against {number(SHORT)}"
+    return cost(subject, times["long"], times["short"], milliseconds, at_most(1.2, 1.1))
+
+
+async def _pinned(bench: Bench, short: Conversation, tall: Conversation, long: int) -> Figure:
+    """The first message pinned: all between it and the window is walked, and not read."""
+    times = await race(
+        bench.pick(5, 3), {"short": partial(_window, short, 1), "long": partial(_window, tall, 1)}
+    )
+    subject = f"… with the first of {number(long)} messages pinned"
+    return cost(subject, times["long"], times["short"], milliseconds)
+
+
+async def _window(chat: Conversation, *pinned: int) -> float:
+    with Clock() as clock:
+        found = await _planned(chat, *pinned)
+    expect(found.ids[: len(pinned)], pinned, "what is pinned")
+    expect(BUDGET * 0.9 < found.tokens <= BUDGET, True, "a window that is full")
+    return clock.seconds
+
+
+async def _planned(chat: Conversation, *pinned: int) -> Window:
+    return await chat.window(BUDGET, target="openai_chat", pinned=pinned, exact=False)
+
+
+async def _whole(bench: Bench, chat: Conversation, target: str) -> Figure:
+    """All of the short conversation for a provider, read from the store each time. In
+    milliseconds of the processor; beside it what the planning alone takes, and what parsing
+    the same messages as JSON does."""
+    read = (await chat.path())[::-1]
+    times = await race(
+        bench.pick(31, 5),
+        {
+            "ours": partial(_sent, chat, target),
+            "plan": partial(_plan, read, target),
+            "json": partial(_parse, [each.raw for each in read]),
+        },
+    )
+    values = tuple(1000 * seconds for seconds in times["ours"])
+    return Figure(
+        f"{number(SHORT)} messages of 1 KB for {target}, CPU",
+        values,
+        at_most(30, 25),
+        "ms",
+        ours=f"planning: {milliseconds(times['plan'])}",
+        plain=f"json.loads: {milliseconds(times['json'])}",
+    )
+
+
+async def _sent(chat: Conversation, target: str) -> float:
+    with Processor() as clock:
+        found = await chat.window(target=target, exact=False)
+    expect(len(found.ids), SHORT, "messages sent")
+    return clock.seconds
+
+
+async def _plan(path: list[Message], target: str) -> float:
+    with Processor() as clock:
+        found = planner.plan(path, target, codec, exact=False)
+    expect(len(found.ids), SHORT, "messages sent")
+    return clock.seconds
+
+
+async def _parse(texts: list[str]) -> float:
+    with Processor() as clock:
+        values = [json.loads(text) for text in texts]
+    expect(len(values), SHORT, "messages")
+    return clock.seconds
+
+
+class Processor(Clock):
+    """A clock that stands still while something else runs."""
+
+    def __enter__(self) -> Processor:
+        gc.collect()
+        self._start = time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.process_time() - self._start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    wish = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sessiontree-window-") as folder:
+        machine = Machine.here(Path(folder), wish.quick)
+        figures = asyncio.run(_figures(Bench(Path(folder), wish.quick)))
+    print(table(figures))
+    print(f"\n{machine}")
+    if wish.json:
+        write_json(wish.json, machine, figures)
+
+
+async def _figures(bench: Bench) -> list[Figure]:
+    return [figure async for figure in run(bench)]
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Broken as error:
+        sys.exit(f"benchmark broken: {error}")
