@@ -404,9 +404,12 @@ class Conversation:
                      of them, if that saves ``save``, never those of the tools ``spared``
         "images"     images become a line each, all but the newest ``keep``
         "cut"        windows begin with the newest turns of at most ``keep`` tokens
+        "snapshot"   the same, and pages of print stand for what came before, where the model
+                     sees images and they cost less than its text
         "summarise"  the same, and what ``summarise`` answers stands for what came before
-        "auto"       these in that order, a cut last, until a window costs at most
-                     ``threshold`` of ``budget``; nothing when it does already
+        "extract"    the same, and the sentences that word lists find stand for it
+        "auto"       these in turn, "cut" last, until a window costs at most ``threshold`` of
+                     ``budget``; nothing when it does already
 
         A mark that would not make the window smaller is not appended; ``refused`` tells.
         ReclaimRefused: the summariser's answer is no text, or no smaller than what it would

@@ -31,8 +31,10 @@ from sessiontree.core.reclaim import (
     Sight,
     climb,
     cut,
+    draw,
     elide,
     images,
+    middle,
     summary,
 )
 from sessiontree.core.reclaim.ladder import require_threshold
@@ -41,7 +43,7 @@ from sessiontree.core.window import Budget, Window
 from sessiontree.errors import BadArgument, WindowError, shown
 from sessiontree.store import reads
 
-ReclaimKind = Literal["auto", "elide", "images", "cut", "summarise"]
+ReclaimKind = Literal["auto", "elide", "images", "snapshot", "summarise", "extract", "cut"]
 KINDS: tuple[str, ...] = get_args(ReclaimKind)
 Summarise = Callable[[Ask], Awaitable[str] | str]
 """The caller's summariser: gets a request (``ask.window.request()``, or ``ask.text``), returns the
@@ -138,6 +140,7 @@ async def plan(
         formats.codec,
         budget=budget,
         system=await system_of(anchor, leaf),
+        draw=draw,
         **options,
     )
     async for item in newest_first(anchor, leaf, pending):
@@ -151,15 +154,15 @@ async def plan(
 
 
 async def _jump(anchor: Anchor, planner: Planner, leaf: int | None, last: Message) -> None:
-    """Feed what is pinned before ``last``, without the contents of what lies between."""
+    """Feed the steps that are pinned before ``last``, without reading what lies between."""
     start = last.parent_id if planner.unread is None else planner.unread
     if last.id < 0 or (start is not None and start < 0):  # in flight still
         start = leaf
     if start is None or not planner.missing:
         return
     wanted = planner.missing
-    for stretch in await anchor.backend.read(reads.stretches, anchor.id, start, wanted):
-        planner.jump([wrap(row) for row in stretch])
+    for step in await anchor.backend.read(reads.steps, anchor.id, start, wanted):
+        planner.jump([wrap(row) for row in step])
 
 
 async def sight(anchor: Anchor, leaf: int | None, target: str | None, **options: Any) -> Sight:
@@ -253,6 +256,10 @@ async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
     keep = summary.KEEP if wish.keep is None else wish.keep
     if wish.kind == "cut":
         return cut.plan(view, keep=keep)
+    if wish.kind == "snapshot":
+        return middle.snapshot(view, keep=keep)
+    if wish.kind == "extract":
+        return middle.extract(view, keep=keep)
     asked = summary.ask(
         view, keep=keep, limit=wish.budget, instructions=wish.instructions or summary.INSTRUCTIONS
     )
@@ -300,7 +307,8 @@ def recovered(view: Sight, found: Recovery, spared: Collection[str]) -> Climb:
 
 
 def _lighter(view: Sight, budget: int, spared: Collection[str]) -> Climb:
-    """Bytes: images first, for they weigh most; then old results; then old turns."""
+    """Bytes: images first, for they weigh most; then old results; then old turns, for which
+    an extract stands where there is one. Pages would weigh more than their text."""
     climbed = Climb(before=view.tokens, after=view.tokens)
 
     def rung(result: Proposal | Refused) -> None:
@@ -316,7 +324,10 @@ def _lighter(view: Sight, budget: int, spared: Collection[str]) -> Climb:
         rung(images.plan(view))
     if view.window().bytes > budget:
         rung(elide.plan(view, protect=0, save=0, spared=spared))
-    size = view.window().bytes
-    if size > budget:
-        rung(cut.plan(view, keep=max(1, view.tokens * budget // size)))
+    keep = max(1, view.tokens * budget // max(1, view.window().bytes))
+    if view.window().bytes > budget:
+        room = max(1, keep // 8)
+        rung(middle.extract(view, keep=max(1, keep - room), room=room))
+    if view.window().bytes > budget:
+        rung(cut.plan(view, keep=keep))
     return climbed

@@ -9,6 +9,8 @@ message that it reaches:
     images    images, from ``ref_id`` back, are a line that names them
     cut       ``ref_id`` is the first message that is still sent
     summary   the same, and ``text`` stands for what came before
+    snapshot  the same; ``text`` is what was said, sent as pages of small print
+    extract   the same; ``text`` is what word lists found, ``earlier`` the summary before it
     ========  ==================================================================
 
 Without a ``ref_id`` a mark reaches everything before itself. Our own marks are
@@ -18,7 +20,7 @@ Without a ``ref_id`` a mark reaches everything before itself. Our own marks are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
 from sessiontree.core.message import META, Native, Part, Role, text_of
@@ -26,15 +28,19 @@ from sessiontree.core.rules.images import in_words, inside_of, replace
 from sessiontree.core.rules.model import Block, Entry, Shape
 from sessiontree.core.tokens import estimate
 
-Kind = Literal["elide", "images", "cut", "summary"]
+Kind = Literal["elide", "images", "cut", "summary", "snapshot", "extract"]
 KINDS: dict[str, Kind] = {
     "elide": "elide",
     "images": "images",
     "cut": "cut",
     "summary": "summary",
     "compaction": "summary",
+    "snapshot": "snapshot",
+    "extract": "extract",
 }
 """By the name that a mark, or the note in an imported mark's ``meta``, has."""
+STANDING: frozenset[Kind] = frozenset({"summary", "snapshot", "extract"})
+"""Those whose text stands for what came before."""
 
 FLOOR = 50
 """Results of fewer tokens are never elided: the line in their place is as long."""
@@ -84,6 +90,14 @@ class Mark:
     spared: frozenset[str] = frozenset()
     """Tools whose results are not elided."""
     floor: int = FLOOR
+    spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """All that it says."""
+
+    @property
+    def native(self) -> dict[str, Any]:
+        """The same as a mark of ours, to be appended anew."""
+        own = dict(self.spec) if self.spec.get("role") == "mark" else {}
+        return {"role": "mark", **own, "kind": self.kind, "text": self.text}
 
 
 def read(item: Item) -> Mark | None:
@@ -104,6 +118,7 @@ def read(item: Item) -> Mark | None:
         text if isinstance(text, str) else "",
         frozenset(_strings(spec.get("spared"))),
         spec["floor"] if isinstance(spec.get("floor"), int) else FLOOR,
+        spec,
     )
 
 

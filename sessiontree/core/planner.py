@@ -8,12 +8,12 @@ further back than the window reaches.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sessiontree.core import marks, render, rules
-from sessiontree.core.marks import Item
-from sessiontree.core.message import Codecs
+from sessiontree.core import marks, render, rules, stand_in
+from sessiontree.core.marks import NO_EDITS, Item
+from sessiontree.core.message import Codecs, Part, text_of
 from sessiontree.core.meter import Count, Meter, Reports, scaled
 from sessiontree.core.rules import Entry, Facts, Request, Shape, Step, limits
 from sessiontree.core.rules import images as pictures
@@ -25,8 +25,6 @@ from sessiontree.core.window import Budget, Dropped, Window
 from sessiontree.errors import BudgetTooSmall, WindowError
 
 Thinking = Literal["auto", "keep", "drop"]
-
-SUMMARY = "(Summary of the conversation before this point.)\n\n"
 
 
 @dataclass(slots=True)
@@ -45,7 +43,8 @@ class Planner:
     codecs      finds the codec of a format by its name
     budget      tokens, or a Budget; None for no limit
     system      the system prompt in force
-    pinned      ids that are always sent, in their place, each with the whole of its step
+    pinned      ids that are always sent, in their place, each with the whole of its step;
+                marks do not reach them
     thinking    auto: left out where a model would refuse it, because what comes before it
                 was edited; keep: never; drop: always
     model       its name, for counting and for rules that hold for some models only; by
@@ -55,6 +54,7 @@ class Planner:
     tools       whether the request offers tools; False where a provider refuses a history of
                 calls without (rule B5)
     anchored    whether what the provider reported corrects the count
+    draw        draws the pages of a snapshot (``reclaim.draw``); else its text is sent
 
     WindowError: an unknown target, a budget that is none, a pinned message off the path.
     """
@@ -73,6 +73,7 @@ class Planner:
         exact: bool | None = None,
         tools: bool | None = None,
         anchored: bool = True,
+        draw: stand_in.Draw | None = None,
     ) -> None:
         if thinking not in ("auto", "keep", "drop"):
             raise WindowError(f"thinking is {thinking!r}", hint="one of auto, keep, drop")
@@ -84,6 +85,7 @@ class Planner:
         self.thinking = thinking
         self.model = model
         self._count, self._exact, self._tools = count, exact, tools
+        self._draw = draw
         self._is_anchored = anchored and count is None
         self._meter: Meter | None = None
         self._reports: Reports | None = None
@@ -109,10 +111,12 @@ class Planner:
         """Take the next older message. False when no more are wanted."""
         if self.model is None and self._meter is None and self._answers_here(item):
             self.model = item.model
-        for turn in self._reader.feed(item):
-            self._take(turn)
         if item.role in ("mark", "system"):  # never sent from where they stand
             self._missing.discard(item.id)
+        if item.role == "mark" and self.is_done:  # what is pinned is sent as it was said
+            return bool(self._missing)
+        for turn in self._reader.feed(item):
+            self._take(turn)
         if not self._is_full and self._is_hopeless():
             self._release()
             self._fill(self._reader.items[0].id)
@@ -133,11 +137,11 @@ class Planner:
         """The newest message of the turn that is being read; None between turns."""
         return self._reader.items[0].id if self._reader.items else None
 
-    def jump(self, stretch: Sequence[Item]) -> None:
-        """Take a step that is pinned, or a mark, newest message first, without what lies
-        between it and what was fed before. Every mark between must be fed in its turn."""
-        self._reader.jump(stretch[0].id)
-        for item in stretch:
+    def jump(self, step: Sequence[Item]) -> None:
+        """Take a step that is pinned, newest message first, without what lies between it and
+        what was fed before."""
+        self._reader.jump(step[0].id)
+        for item in step:
             self.feed(item)
         for turn in self._reader.end():
             self._take(turn)
@@ -184,6 +188,8 @@ class Planner:
 
     def _keep(self, turn: Turn) -> None:
         """Take the turn if it still fits, else what is pinned of it."""
+        if not self._pinned.isdisjoint(turn.ids):
+            _spare(turn, self._pinned)
         if self._is_full or turn.is_past_cut:
             self._pin_from(turn)
             return
@@ -258,16 +264,14 @@ class Planner:
         kept = [*self._pins, *self._kept[::-1]]
         front = sum(len(k.entries) for k in self._pins if k.turn.is_past_cut)
         entries = [entry for k in kept for entry in k.entries]
-        summary = self._summary()
-        if summary is not None:
-            entries.insert(front, summary)
+        standing, told = self._standing(entries)
+        entries[front:front] = standing
         if self._is_full:  # where it begins may change from turn to turn
             entries = [entry.as_stale() for entry in entries]
         binds = self.thinking == "auto" and binds_thinking(self.model)
         facts = Facts(self.system, self.model, None, self._tools, binds)
         request = Request(self.shape, entries, facts)
-        if summary is not None:
-            request.note("summary", "a summary stands for what came before", summary)
+        request.steps += told
         if self.budget.images is not None:
             pictures.keep_newest(request, self.budget.images)
         if self.budget.bytes is not None:
@@ -277,15 +281,28 @@ class Planner:
         rules.mend(request)
         return request
 
-    def _summary(self) -> Entry | None:
-        mark = self._reader.summary
+    def _standing(self, kept: list[Entry]) -> tuple[list[Entry], list[Step]]:
+        """What stands for the turns before a mark, and how that is told."""
+        mark = self._reader.standing
         if mark is None or self._is_whole:
-            return None
-        text = self.shape.text(SUMMARY + mark.text, "user")
-        entry = self.shape.message("user", [text])
-        entry.sources = (mark.at,)
-        entry.position = self._kept[-1].turn.items[0].depth if self._kept else 0
-        return entry
+            return [], []
+        seen = 0
+        if mark.kind == "snapshot":  # images that are newer go before its pages
+            seen = sum(len(list(pictures.inside_of(entry, self.shape))) for entry in kept)
+        reader = stand_in.Reader(self.shape.name, self.model, self.budget, seen, self._draw)
+        found = stand_in.of_mark(mark, reader)
+        entries = self._encoded(found.parts)
+        for entry in entries:
+            entry.sources = (mark.at,)
+            entry.position = self._kept[-1].turn.items[0].depth if self._kept else 0
+        return entries, [Step(mark.kind, found.told, (mark.at,))]
+
+    def _encoded(self, parts: list[Part]) -> list[Entry]:
+        """A user message of these parts."""
+        if len(parts) == 1:
+            return [self.shape.message("user", [self.shape.text(text_of(parts), "user")])]
+        natives = self.codecs(self.shape.name).encode("user", parts)
+        return [self.shape.open(native) for native in natives]
 
     def _total(self, request: Request) -> int:
         assert self._meter is not None
@@ -445,13 +462,24 @@ def plan(path: Iterable[Item], target: str, codecs: Codecs, **options: Any) -> W
 
 def _pinned_of(turn: Turn, pinned: frozenset[int]) -> Turn:
     """The pinned messages of a turn, each with the calls and results that it is tied to."""
+    order = _places_of(turn, pinned)
+    items, edits = [turn.items[i] for i in order], [turn.edits[i] for i in order]
+    return Turn(items, edits, turn.is_edited, turn.is_past_cut)
+
+
+def _spare(turn: Turn, pinned: frozenset[int]) -> None:
+    """Take the edits off what is pinned of a turn."""
+    for at in _places_of(turn, pinned):
+        turn.edits[at] = replace(NO_EDITS, is_stale=turn.edits[at].is_stale)
+
+
+def _places_of(turn: Turn, pinned: frozenset[int]) -> list[int]:
+    """Where the pinned messages of a turn are, and those of their steps."""
     kept = {i for i, item in enumerate(turn.items) if item.id in pinned}
     for step in steps_of(turn.items):
         if not kept.isdisjoint(step):
             kept |= step
-    order = sorted(kept)
-    items, edits = [turn.items[i] for i in order], [turn.edits[i] for i in order]
-    return Turn(items, edits, turn.is_edited, turn.is_past_cut)
+    return sorted(kept)
 
 
 def steps_of(items: list[Item]) -> list[set[int]]:

@@ -49,7 +49,8 @@ class Reader:
     """Tokens of that turn as they were estimated when it was saved, elided results apart."""
     newest: Item | None = None
     """The newest message that is no mark and no system prompt."""
-    summary: Mark | None = None
+    standing: Mark | None = None
+    """The newest mark whose text stands for what came before."""
     is_cut: bool = False
     """True once the message was met that a cut or a summary makes the first one."""
     in_force: Edits = NO_EDITS
@@ -122,8 +123,8 @@ class Reader:
         mark = marks.read(item)
         if mark is None:
             return
-        if mark.kind == "summary" and mark.text and self.summary is None:
-            self.summary = mark
+        if mark.kind in marks.STANDING and mark.text and self.standing is None:
+            self.standing = mark
         force = self.in_force
         self.in_force = Edits(force.elisions, force.drops_images, is_stale=True)
         if mark.ref_id is None:

@@ -170,17 +170,12 @@ WITH RECURSIVE path (id, parent_id, depth) AS (
 )
 SELECT id, depth FROM path WHERE depth % :step = :step - 1 OR id = :leaf
 
--- name: path_bones
--- A path without contents, newest first; as many rows as are fetched.
-WITH RECURSIVE path (id, parent_id, depth, role, open_calls) AS (
-    SELECT id, parent_id, depth, role, open_calls FROM message
-    WHERE conversation_id = :conversation AND id = :leaf
-    UNION ALL
-    SELECT m.id, m.parent_id, m.depth, m.role, m.open_calls
-    FROM path JOIN message m ON m.id = path.parent_id
-    WHERE m.conversation_id = :conversation AND m.depth = path.depth - 1
-)
-SELECT id, role, open_calls FROM path
+-- name: parents_below
+-- Who follows whom between two ids, the newest parent first. Read from the index alone: to
+-- follow a long path by it costs a tenth of walking the messages.
+SELECT parent_id, id FROM message
+WHERE conversation_id = :conversation AND parent_id >= :oldest AND parent_id < :leaf
+ORDER BY parent_id DESC
 
 -- name: newest_prompt
 -- The newest user message at a boundary on a path: what retry answers again.

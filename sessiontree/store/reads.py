@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -143,42 +143,50 @@ def require_whole(conversation_id: int, leaf: int, found: int, expected: int) ->
         )
 
 
-def stretches(
-    db: sqlite3.Connection, conversation_id: int, leaf: int, wanted: Iterable[int]
+def steps(
+    db: sqlite3.Connection, conversation_id: int, leaf: int, wanted: Collection[int]
 ) -> list[list[MessageRow]]:
-    """The steps that hold the ``wanted`` messages of a path, and every mark before them, each
-    newest message first. Of what lies between no content is read."""
-    missing, end, found = set(wanted), leaf, list[list[MessageRow]]()
-    with closing(_walk(db, "path_bones", conversation_id, leaf)) as bones:
-        for id, role, open_calls in bones:
-            end = end if open_calls else id
-            if id in missing:
-                found.append(_step(db, conversation_id, end, id))
-                missing.difference_update(row.id for row in found[-1])
-            elif role == "mark":
-                found.append([message(db, conversation_id, id)])
-            if not missing:
-                break
+    """The steps that hold the ``wanted`` messages of a path, newest first, each newest message
+    first. Of what lies between no message is read. Those that are not on the path are left
+    out."""
+    line = _line(db, conversation_id, leaf, min(wanted))
+    missing, found = set(wanted), list[list[MessageRow]]()
+    for at, id in enumerate(line):
+        if id in missing:
+            while at and _is_inside(db, conversation_id, line[at]):
+                at -= 1
+            found.append(_step(db, conversation_id, line[at], id))
+            missing.difference_update(row.id for row in found[-1])
     return found
+
+
+def _line(db: sqlite3.Connection, conversation_id: int, leaf: int, oldest: int) -> array[int]:
+    """The ids of a path from ``leaf`` back, down to ``oldest``. A parent's id is the smaller
+    one, so that one way through the index, backwards, meets all of them in turn."""
+    names = {"conversation": conversation_id, "leaf": leaf, "oldest": oldest}
+    line = array("q", [leaf])
+    for parent, id in db.execute(SQL["parents_below"], names):
+        if id == leaf:
+            leaf = parent
+            line.append(leaf)
+    return line
+
+
+def _is_inside(db: sqlite3.Connection, conversation_id: int, id: int) -> bool:
+    """True when a call is open at the message."""
+    return message(db, conversation_id, id).open_calls > 0
 
 
 def _step(db: sqlite3.Connection, conversation_id: int, end: int, wanted: int) -> list[MessageRow]:
     """The messages from ``end`` back to where the step of ``wanted`` begins."""
     step: list[MessageRow] = []
-    with closing(_walk(db, "path", conversation_id, end)) as rows:
+    names = {"conversation": conversation_id, "leaf": end, "newest": ALL}
+    with closing(db.execute(SQL["path"], names)) as rows:
         for row in map(MessageRow._make, rows):
             if step and step[-1].id <= wanted and row.open_calls == 0:
                 break
             step.append(row)
     return step
-
-
-def _walk(
-    db: sqlite3.Connection, statement: str, conversation_id: int, leaf: int
-) -> sqlite3.Cursor:
-    return db.execute(
-        SQL[statement], {"conversation": conversation_id, "leaf": leaf, "newest": ALL}
-    )
 
 
 def newest_prompt(db: sqlite3.Connection, conversation_id: int, leaf: int | None) -> int | None:

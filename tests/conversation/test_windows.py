@@ -23,6 +23,7 @@ from sessiontree import (
 )
 from sessiontree.conversation import windows as planning
 from sessiontree.core import planner
+from sessiontree.core.reclaim import draw
 from sessiontree.formats import codec
 from sessiontree.store import reads
 
@@ -31,7 +32,7 @@ async def whole(chat: Conversation, target: str, **options: Any) -> sessiontree.
     """The window as it is planned with the whole path at hand."""
     path = await chat.path()
     prompt = next((each for each in reversed(path) if each.role == "system"), None)
-    return planner.plan(reversed(path), target, codec, system=prompt, **options)
+    return planner.plan(reversed(path), target, codec, system=prompt, draw=draw, **options)
 
 
 async def long(chat: Conversation, messages: int) -> list[int]:

@@ -16,6 +16,7 @@ from windowing import TARGETS, png, violations
 import sessiontree
 from sessiontree import BudgetTooSmall, Conversation, ReclaimRefused, Window
 from sessiontree.core import planner
+from sessiontree.core.reclaim import draw
 from sessiontree.formats import codec
 
 Part = dict[str, Any]
@@ -87,9 +88,10 @@ def turns(draw: Any) -> Turn:
     )
 
 
+RECLAIMS = ("elide", "images", "snapshot", "summarise", "extract", "cut")
 HAPPENINGS = st.builds(
     Do,
-    st.sampled_from(["branch", "system", "undo", "fork", "elide", "images", "cut", "summarise"]),
+    st.sampled_from(["branch", "system", "undo", "fork", *RECLAIMS]),
     st.integers(0, 1_000),
 )
 STORIES = st.lists(st.one_of(turns(), turns(), HAPPENINGS), min_size=1, max_size=8)
@@ -207,7 +209,7 @@ async def held(chat: Conversation, target: str, budget: int | None) -> None:
         assert found > 0
         return
     prompt = next((each for each in reversed(path) if each.role == "system"), None)
-    at_hand = planner.plan(reversed(path), target, codec, budget=budget, system=prompt)
+    at_hand = planner.plan(reversed(path), target, codec, budget=budget, system=prompt, draw=draw)
     assert at_hand == found
     newest = next((each.id for each in reversed(path) if each.role == "user"), None)
     assert newest is None or newest in found.ids

@@ -276,7 +276,7 @@ async def test_the_ladder_makes_pages_only_for_a_model_that_is_known_to_see_them
     done = await chat.reclaim("auto", budget=tokens, target="anthropic")
     assert [mark.native["kind"] for mark in done.marks] == ["snapshot"]
     await chat.undo()
-    done = await chat.reclaim("auto", budget=tokens, target="openai_chat", model="gpt-3.5-turbo")
+    done = await chat.reclaim("auto", budget=5_000, target="openai_chat", model="gpt-3.5-turbo")
     assert "snapshot" not in [mark.native["kind"] for mark in done.marks]
     assert "takes no images" in str([each.why for each in done.refused])
 

@@ -233,7 +233,7 @@ def test_a_rung_that_does_not_shrink_is_refused_and_the_next_is_tried():
         [m for i in range(40) for m in (user("q " * 50), assistant("a " * 50))], "anthropic"
     )
     found, asked = climbed(messages, 2_000, "a summary")
-    assert [(r.kind) for r in found.refused] == ["elide", "images"]
+    assert [(r.kind) for r in found.refused] == ["elide", "images", "snapshot"]
     assert {p.kind for p in found.proposals} == {"summary"}
     assert len(asked) == len(found.proposals) == 2  # one request does not hold all of it
     assert "<summary_so_far>" in asked[1].text
@@ -264,7 +264,7 @@ def test_the_marks_of_the_ladder_do_what_they_promise():
         messages = under(proposal, messages)
     said = window(messages, "anthropic", budget=1_200)
     assert said.tokens == found.after <= found.goal
-    assert [p.kind for p in found.proposals] == ["elide", "cut"]
+    assert [p.kind for p in found.proposals] == ["elide", "extract"]
 
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.1])

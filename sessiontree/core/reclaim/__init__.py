@@ -5,7 +5,8 @@ and what it saves) or ``Refused`` with the reason. Nothing is written here. ``la
 tries them from the cheapest up.
 """
 
-from sessiontree.core.reclaim import cut, elide, images, ladder, summary
+from sessiontree.core.reclaim import cut, elide, images, ladder, middle, summary
+from sessiontree.core.reclaim.drawing import draw
 from sessiontree.core.reclaim.ladder import THRESHOLD, Climb, climb
 from sessiontree.core.reclaim.sight import Proposal, Refused, Sight
 from sessiontree.core.reclaim.summary import Ask
@@ -19,8 +20,10 @@ __all__ = [
     "Sight",
     "climb",
     "cut",
+    "draw",
     "elide",
     "images",
     "ladder",
+    "middle",
     "summary",
 ]

@@ -1,8 +1,9 @@
-"""Cutting: what comes before a turn is no longer sent. A summary in force stays."""
+"""Cutting: what comes before a turn is no longer sent. What stands for older turns stays."""
 
 from __future__ import annotations
 
 from sessiontree.core.reclaim.sight import Json, Proposal, Refused, Sight
+from sessiontree.core.turns import Turn
 from sessiontree.errors import BudgetTooSmall
 
 
@@ -11,15 +12,20 @@ def plan(sight: Sight, *, keep: int) -> Proposal | Refused:
     first = first_kept(sight, keep)
     if first is None:
         return Refused("cut", f"all that is sent fits {keep} tokens, or is one turn")
-    text = sight.summary
-    mark: Json = {"role": "mark", "kind": "summary" if text else "cut"}
-    mark |= {"text": text} if text else {}
+    standing = sight.standing
+    mark: Json = {"role": "mark", "kind": "cut"} if standing is None else standing.native
     return sight.propose("cut", mark, first, "what comes before is no longer sent")
 
 
 def first_kept(sight: Sight, keep: int) -> int | None:
     """The first message of the newest turns that fit ``keep`` tokens, the newest always;
     None when these are all that is sent."""
+    parted = old_turns(sight, keep)
+    return None if parted is None else parted[0]
+
+
+def old_turns(sight: Sight, keep: int) -> tuple[int, list[Turn]] | None:
+    """The same, and the turns before it, oldest first."""
     turns = sight.turns()
     try:
         window = sight.window(max(1, keep), anchored=False)
@@ -32,4 +38,4 @@ def first_kept(sight: Sight, keep: int) -> int | None:
         )
     if kept >= len(turns):
         return None
-    return turns[kept - 1][0].ids[0]
+    return turns[kept - 1][0].ids[0], [turn for turn, _ in reversed(turns[kept:])]

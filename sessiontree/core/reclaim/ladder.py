@@ -2,8 +2,11 @@
 
     elide       costs nothing, loses old output that can be had again
     images      costs nothing, loses old pictures
+    snapshot    costs nothing, keeps the words: only where the model is known to see images,
+                and where pages of print cost less than the text
     summary     costs a call of a model, keeps the meaning
-    cut         costs nothing, loses the meaning: only where no summary is to be had
+    extract     costs nothing, keeps sentences that word lists find
+    cut         costs nothing, loses the meaning: only where nothing else is to be had
 
 A rung that does not make the window smaller is refused, and the next is tried.
 """
@@ -14,7 +17,7 @@ from collections.abc import Collection, Generator
 from dataclasses import dataclass, field
 
 from sessiontree.core.defaults import PROTECT, SAVE, THRESHOLD
-from sessiontree.core.reclaim import cut, elide, images, summary
+from sessiontree.core.reclaim import cut, elide, images, middle, summary
 from sessiontree.core.reclaim.sight import Proposal, Refused, Sight
 from sessiontree.core.reclaim.summary import Ask
 from sessiontree.errors import WindowError, shown
@@ -62,14 +65,15 @@ def climb(
     require_threshold(threshold)
     found = Climb(goal=max(1, int(budget * threshold)))
     found.before = found.after = sight.window().tokens
-    for rung in (_elide, _images):
+    for rung in (_elide, _images, _snapshot):
         if not found.fits:
             sight = _take(found, sight, rung(sight, found.goal, spared))
     for _ in range(SUMMARIES if can_summarise else 0):
         if not found.fits:
             sight = yield from _summarise(found, sight, budget)
-    if not found.fits:
-        sight = _take(found, sight, cut.plan(sight, keep=found.goal))
+    for rung in (_extract, _cut):
+        if not found.fits:
+            sight = _take(found, sight, rung(sight, found.goal, spared))
     return found
 
 
@@ -99,8 +103,36 @@ def _images(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refu
     return images.plan(sight)
 
 
+def _snapshot(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
+    """Fewer of the newest turns as they are, until they and the pages fit."""
+    best = middle.snapshot(sight, keep=_kept(goal), known=True)
+    for share in (4, 8, 16):
+        if isinstance(best, Refused) or best.after <= goal:
+            break
+        found = middle.snapshot(sight, keep=max(1, goal // share), known=True)
+        if isinstance(found, Refused) or found.after >= best.after:
+            break
+        best = found
+    return best
+
+
+def _extract(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
+    """An eighth of the goal is for the extract itself."""
+    room = max(1, goal // 8)
+    return middle.extract(sight, keep=goal - room, room=room)
+
+
+def _cut(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
+    return cut.plan(sight, keep=goal)
+
+
+def _kept(goal: int) -> int:
+    """Tokens of the newest turns that stay as they are."""
+    return max(1, min(summary.KEEP, goal // 2))
+
+
 def _summarise(found: Climb, sight: Sight, budget: int) -> Generator[Ask, str, Sight]:
-    asked = summary.ask(sight, keep=min(summary.KEEP, found.goal // 2), limit=budget)
+    asked = summary.ask(sight, keep=_kept(found.goal), limit=budget)
     if isinstance(asked, Refused):
         found.refused.append(asked)
         return sight

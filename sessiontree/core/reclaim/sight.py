@@ -9,6 +9,7 @@ from typing import Any
 from sessiontree.core import marks, planner, render, rules
 from sessiontree.core.marks import Item
 from sessiontree.core.message import Codecs, Part, Role
+from sessiontree.core.reclaim.drawing import draw
 from sessiontree.core.rules import Entry
 from sessiontree.core.turns import Reader, Turn
 from sessiontree.core.window import Budget, Window
@@ -79,9 +80,8 @@ class Sight:
         self._plain: Window | None = None
 
     def window(self, budget: Budget | int | None = None, *, anchored: bool = True) -> Window:
-        return planner.plan(
-            self.items, self.target, self.codecs, budget=budget, anchored=anchored, **self.options
-        )
+        options = {**self.options, "budget": budget, "anchored": anchored, "draw": draw}
+        return planner.plan(self.items, self.target, self.codecs, **options)
 
     @property
     def tokens(self) -> int:
@@ -108,12 +108,22 @@ class Sight:
         ]
 
     @property
-    def summary(self) -> str:
-        """The text of the summary in force; "" when there is none."""
+    def standing(self) -> marks.Mark | None:
+        """The mark in force whose text stands for what came before; None where all is sent."""
         reader = Reader()
         for item in self.items:
             reader.feed(item)
-        return reader.summary.text if reader.summary is not None and reader.is_cut else ""
+        return reader.standing if reader.is_cut else None
+
+    @property
+    def model(self) -> str | None:
+        """The model that the windows are for: as asked, else the newest that answered."""
+        found = planner.Planner(self.target, self.codecs, **self.options)
+        for item in self.items:
+            if found.model is not None:
+                break
+            found.feed(item)
+        return found.model
 
     def propose(self, kind: marks.Kind, mark: Json, ref_id: int, what: str) -> Proposal | Refused:
         """The proposal of a mark, refused when the window does not become smaller by it."""

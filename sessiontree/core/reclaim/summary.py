@@ -33,6 +33,8 @@ word for word. Say nothing that is not in it. Answer with the summary alone."""
 
 SHARES = (2_000, 1_000, 500, 250, 120)
 """Characters of one block that the request shows at most; smaller when it does not fit."""
+SHOWN = 20
+"""Shares that the text of a snapshot has, which is many messages."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -110,10 +112,21 @@ def _prompt(
 ) -> str:
     request = Request(sight.shape, [entry for _, entries in old for entry in entries])
     rules.mend(request)
-    before = sight.summary
+    before = _before(sight, share)
     earlier = f"\n\n<summary_so_far>\n{before}\n</summary_so_far>" if before else ""
     said = "\n\n".join(_lines(request.entries, sight.shape, share))
     return f"{instructions}{earlier}\n\n<conversation>\n{said}\n</conversation>"
+
+
+def _before(sight: Sight, share: int) -> str:
+    """What stands for older turns, as the new summary's writer reads it."""
+    standing = sight.standing
+    if standing is None:
+        return ""
+    if standing.kind == "snapshot":
+        return _shortened(standing.text, SHOWN * share)
+    earlier = standing.spec.get("earlier")
+    return f"{earlier}\n\n{standing.text}" if isinstance(earlier, str) else standing.text
 
 
 def _lines(entries: list[Entry], shape: Shape, share: int) -> list[str]:
