@@ -74,8 +74,12 @@ def _said(native: Native, role: Role) -> Decoded:
     role, parts = gemini.CODEC.decode({"role": sender, "parts": _pieces(native.get("content"))})
     if role != "assistant":
         return Decoded(role, parts)
+    parts = [
+        document.said(part) if part["type"] == "tool_call_response" else part for part in parts
+    ]
     thoughts = [_thought(thought) for thought in _objects(native.get("thoughts"))]
-    calls = [part for call in _objects(native.get("toolCalls")) for part in _call(call)]
+    called = enumerate(_objects(native.get("toolCalls")))
+    calls = [part for i, call in called for part in _call(call, f"toolCalls[{i}]")]
     return Decoded(role, [*thoughts, *parts, *calls])
 
 
@@ -97,11 +101,10 @@ def _thought(thought: Mapping[str, Any]) -> Part:
     return {"type": "reasoning", "content": content, "provider": NAME}
 
 
-def _call(call: Mapping[str, Any]) -> list[Part]:
+def _call(call: Mapping[str, Any], where: str) -> list[Part]:
     """A call, and its result where it has one."""
-    about: Part = {"name": shapes.text_in(call, "name", NAME, "toolCalls")}
-    if call_id := text_at(call, "id"):
-        about["id"] = call_id
+    name = shapes.text_in(call, "name", NAME, where)
+    about: Part = {"id": text_at(call, "id") or where, "name": name}
     made: Part = {"type": "tool_call", **about, "arguments": call.get("args") or {}}
     if call.get("result") is None:
         return [made]

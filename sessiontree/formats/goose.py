@@ -55,6 +55,12 @@ class Goose(NodeCodec):
     def written(self, role: Role, text: str) -> dict[str, Any]:
         return {"role": role, "created": 0, "content": [{"type": "text", "text": text}]}
 
+    def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        blocks = [block for part in shapes.with_ids(parts) if (block := _block(part))]
+        sender = "assistant" if role == "assistant" else "user"
+        made = {"role": sender, "created": 0, "content": blocks}
+        return [made] if blocks and role != "mark" else []
+
 
 CODEC = Goose()
 
@@ -132,6 +138,25 @@ def _shown(value: object) -> object:
         ]
     except FormatError:
         return blocks
+
+
+def _block(part: Part) -> dict[str, Any] | None:
+    kind = part.get("type")
+    if kind == "text":
+        return {"type": "text", "text": part.get("content")} | shapes.extras(part, NAME)
+    if kind == "tool_call":
+        value = {"name": part.get("name"), "arguments": part.get("arguments")}
+        call = {"status": "success", "value": value}
+        return {"type": "toolRequest", "id": part.get("id"), "toolCall": call}
+    if kind == "tool_call_response":
+        text = shapes.said_by(part)
+        result: dict[str, Any] = {"status": "success", "value": [{"type": "text", "text": text}]}
+        if part.get("is_error"):
+            result = {"status": "error", "error": text}
+        return {"type": "toolResponse", "id": part.get("id"), "toolResult": result}
+    if kind == "blob" and part.get("modality") == "image":
+        return {"type": "image", "data": part.get("content"), "mimeType": part.get("mime_type")}
+    return shapes.kept(part, NAME)
 
 
 # --- the reader -----------------------------------------------------------------------------

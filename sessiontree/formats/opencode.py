@@ -99,10 +99,8 @@ def _parts(block: Object, where: str) -> list[Part]:
 def _tool(block: Object, where: str) -> list[Part]:
     name = shapes.text_in(block, "tool", NAME, where)
     state = shapes.object_in(block, "state", NAME, where)
-    call: Part = {"type": "tool_call", "name": name, "arguments": state.get("input") or {}}
-    about: Part = {"name": name}
-    if call_id := text_at(block, "callID"):
-        call["id"] = about["id"] = call_id
+    about: Part = {"id": text_at(block, "callID") or text_at(block, "id") or where, "name": name}
+    call: Part = {"type": "tool_call", **about, "arguments": state.get("input") or {}}
     shapes.ride(call, block, _TOOL_KEYS, NAME)
     if state.get("status") == "error":
         error = state.get("error")

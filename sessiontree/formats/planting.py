@@ -156,7 +156,7 @@ class _Planting:
                 open_after = self._leave(at, open_before)
             else:
                 open_after = open_before
-            if entry.calls and at not in self.orphaned:
+            if entry.calls:
                 open_after += tuple(OpenCall(at, call) for call in entry.calls)
             if open_after and not self._is_stored_boundary(at):
                 self.waiting[at] = open_after
@@ -263,9 +263,9 @@ class _Planting:
         if at < len(self.skeleton.entries):
             made.order.append(at)
         open_after = _without(open_before, self.answered.get(at, ()))
+        open_after += tuple(call for call in self.waiting.get(at, ()) if call.at == at)
         if at in self.orphaned:
             return self._plant_orphan(made, at, open_before, open_after)
-        open_after += tuple(call for call in self.waiting.get(at, ()) if call.at == at)
         self._settle(made, at, () if self._is_stored_boundary(at) else open_after)
         return at
 

@@ -128,7 +128,7 @@ def _from_database(path: Path) -> BinaryIO:
     try:
         with closing(_connected(path)) as database:
             return _spooled(_lines(_sessions(database, str(path))))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # the latter for names that are damaged
         raise FormatError(
             f"the database cannot be read: {error}",
             file=str(path),

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sessiontree import formats
-from sessiontree.core.message import META, NewMessage, Part, Role
+from sessiontree.core.message import META, NewMessage, Part, Role, calls_of, results_of
+from sessiontree.core.pairing import OpenCall, take
 from sessiontree.errors import FormatError
 from sessiontree.formats import shapes
 from sessiontree.formats.planting import Closing, Ours, Plan, Rest
@@ -100,7 +101,8 @@ class Maker:
         row = self._row_as_it_stands(ours.of)
         native = cast("Mapping[str, Any]", json.loads(row.content))
         decoded = formats.codec(row.format).decode(native)
-        kept = _but(decoded.parts, ours.without) or _said(decoded.parts)
+        counted = len(self.skeleton.entries[ours.of].results)
+        kept = _but(decoded.parts, ours.without, counted) or _said(decoded.parts)
         answers = any(part.get("type") == "tool_call_response" for part in kept)
         role = "user" if decoded.role == "tool" and not answers else decoded.role
         return row.format, role, kept
@@ -113,15 +115,21 @@ class Maker:
         return time
 
 
-def _but(parts: Sequence[Part], without: frozenset[int]) -> list[Part]:
-    """Parts without the results at these positions among the results."""
+def _but(parts: Sequence[Part], without: frozenset[int], counted: int) -> list[Part]:
+    """Parts without the results at these positions. Where a row has more results than are
+    ``counted``, those that answer its own calls are not."""
+    results = results_of(parts)
+    waiting = [OpenCall(0, call) for call in calls_of(parts)] if counted < len(results) else []
+    own = [take(waiting, result) is not None for result in results]
     kept: list[Part] = []
-    results = 0
+    position = 0
+    is_own = iter(own)
     for part in parts:
-        is_result = part.get("type") == "tool_call_response"
-        if not (is_result and results in without):
-            kept.append(part)
-        results += is_result
+        if part.get("type") == "tool_call_response" and not next(is_own):
+            position += 1
+            if position - 1 in without:
+                continue
+        kept.append(part)
     return kept
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from sessiontree.conversation.handle import Conversation
 from sessiontree.core.message import Message, Role, ToolCall, ToolResult
+from sessiontree.core.pairing import OpenCall, take
 from sessiontree.core.tree import Tree
 from sessiontree.formats.skeleton import ROOT, Skeleton, ancestors_first
 from sessiontree.formats.steps import Known
@@ -81,16 +82,45 @@ async def _add(
         above = ROOT if node.parent_id is None else index[node.parent_id]
         stored.known[i] = Known(above, node.depth, node.open_calls)
         stored.ids[i] = message_id
+    await _believe_the_store(skeleton, chat, tree, found)
+
+
+async def _believe_the_store(
+    skeleton: Skeleton, chat: Conversation, tree: Tree, found: dict[int, int]
+) -> None:
+    """A row that its program has changed since is what it was when it was stored: it calls
+    and answers what the store says. Only rows for which that matters are looked at: those
+    that do not add up, and those whose calls or results have no counterpart among what was
+    stored with them."""
+    entries = skeleton.entries
+    called = {call.id for i in found for call in entries[i].calls}
+    answered = {result.id for i in found for result in entries[i].results}
+    answered -= {r.id for i, e in enumerate(entries) if i not in found for r in e.results}
+    for i, message_id in found.items():
+        entry, node = entries[i], tree.node(message_id)
+        before = 0 if node.parent_id is None else tree.node(node.parent_id).open_calls
+        adds_up = node.open_calls - before == len(entry.calls) - len(entry.results)
+        has_pairs = all(call.given and call.id in answered for call in entry.calls) and all(
+            result.given and result.id in called for result in entry.results
+        )
+        if not (adds_up and has_pairs):
+            there = _foreign(await chat.message(message_id))
+            entry.role, entry.mixed = there.role, False
+            entry.calls, entry.results = there.calls, there.results
 
 
 def _foreign(message: Message) -> Entry:
-    """A stored message as an entry: what it calls and answers."""
+    """A stored message as an entry: what it calls and answers, but for what it answers
+    itself."""
     if message.role == "mark":
         return Entry(0, 0, 0, key=message.key)
-    calls = tuple(ToolCall(c.id, c.name, None, c.given) for c in message.tool_calls)
+    waiting = [OpenCall(0, ToolCall(c.id, c.name, None, c.given)) for c in message.tool_calls]
     results = tuple(
-        ToolResult(r.id, None, r.name, r.is_error, r.given) for r in message.tool_results
+        ToolResult(r.id, None, r.name, r.is_error, r.given)
+        for r in message.tool_results
+        if take(waiting, r) is None
     )
+    calls = tuple(opened.call for opened in waiting)
     return Entry(0, 0, 0, role=message.role, calls=calls, results=results, key=message.key)
 
 

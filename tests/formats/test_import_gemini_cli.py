@@ -326,3 +326,20 @@ def texts_to_head(tree: Planted) -> list[str]:
             found.append(tree.skeleton.source.text(entries[at]))
         at = parent[at]
     return found[::-1]
+
+
+async def test_a_message_that_its_program_changed_in_place_is_what_it_was_when_it_was_stored(
+    store: sessiontree.Store, tmp_path: Path
+):
+    """A document is written anew each time: its last message may get its calls later."""
+    file = tmp_path / "session.json"
+    call = {"id": "c", "name": "look", "args": {}, "result": None}
+    versions = [gemini("a"), gemini("a", toolCalls=[call]), gemini("a", toolCalls=[call] * 2)]
+    for last in versions:
+        file.write_text(json.dumps({**HEADER, "messages": [said("u"), last]}))
+        await import_file(store, file)
+        assert await store.check() == []
+    file.write_text(json.dumps({**HEADER, "messages": [said("u"), last, said("v")]}))
+    await import_file(store, file)
+    assert await roles(await chat_of(store)) == "muau"
+    assert await store.check() == []

@@ -104,6 +104,29 @@ def test_a_row_of_another_shape_is_a_mark_that_keeps_it(content: object):
     assert (decoded.role, decoded.parts[0]["native"]) == ("mark", row)
 
 
+def test_calls_and_results_are_written_as_they_are_read():
+    for line in lines()[2:4]:
+        role, parts = CODEC.decode(line)
+        (made,) = CODEC.encode(role, parts)
+        again = CODEC.decode(made)
+        assert (again.role, calls_of(again.parts)) == (role, calls_of(parts))
+        assert [(r.id, r.is_error) for r in results_of(again.parts)] == [
+            (r.id, r.is_error) for r in results_of(parts)
+        ]
+    assert CODEC.encode("mark", [{"type": "text", "content": "x"}]) == []
+
+
+async def test_a_result_of_no_call_is_kept_apart_from_one_that_has_one(
+    store: sessiontree.Store, tmp_path: Path
+):
+    made = lines()
+    del made[2]["content"][2]  # the first of the calls
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(map(json.dumps, made)))
+    done, chat = await brought(store, file)
+    assert (done.repaired, await roles(chat)) == (1, "uamtaa")
+
+
 # --- in a store -------------------------------------------------------------------------------
 
 
@@ -257,3 +280,15 @@ async def test_messages_of_any_shape_come_in_or_are_refused(
     await survives(file, "goose")
     file.write_text(json.dumps({"sessions": {"id": "s"}, "messages": made}))
     await survives(file, "goose")
+
+
+async def test_what_a_row_calls_beside_its_results_of_no_call_is_closed(
+    store: sessiontree.Store, tmp_path: Path
+):
+    request = {"type": "toolRequest", "id": "t1", "toolCall": {"value": {"name": "x"}}}
+    response = {"type": "toolResponse", "id": "t9", "toolResult": {"value": []}}
+    rows = [lines()[0], {"id": "a", "role": "assistant", "content": [request, response]}]
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(map(json.dumps, [*rows, said("b", "go on")])))
+    done, chat = await brought(store, file)
+    assert (done.closed, await roles(chat)) == (1, "ma!u")

@@ -95,8 +95,9 @@ class Planted:
         if isinstance(ours, Closing):
             return Said(results=(ToolResult(ours.call.id, None, ours.call.name),))
         if ours is not None:
-            results = self.skeleton.entries[ours.of].results
-            return Said(results=tuple(r for i, r in enumerate(results) if i not in ours.without))
+            entry = self.skeleton.entries[ours.of]
+            results = tuple(r for i, r in enumerate(entry.results) if i not in ours.without)
+            return Said(entry.calls, results)
         entry = self.skeleton.entries[at]
         return Said() if at in self.plan.orphans else Said(entry.calls, entry.results)
 
