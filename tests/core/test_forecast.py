@@ -88,6 +88,15 @@ def test_a_summary_is_paid_for() -> None:
     assert summed.output > cut.output
 
 
+def test_a_summary_is_sent_from_then_on() -> None:
+    talk = Load(1, 1, 14, 500, 500, 1, 0, 0, False)
+    small = month(talk, by_kind, ladder=Ladder(20_000, threshold=0.5, summary=10))
+    large = month(talk, by_kind, ladder=Ladder(20_000, threshold=0.5, summary=110))
+    assert small.reclaims == large.reclaims == 1
+    sent_later = 14 - 10  # the window is over its share when the eleventh turn begins
+    assert large.input - small.input == 100 * sent_later
+
+
 def test_old_results_go_before_anything_is_summarised_or_cut() -> None:
     found = month(AGENT._replace(turns=14), by_kind, ladder=Ladder(100_000))
     assert found.reclaims > 0
