@@ -28,6 +28,9 @@ from sessiontree.errors import (
 
 PREFIX = "{sessiontree:cache}:"
 
+CONNECTIONS = 8
+"""A server does one thing at a time; a connection for each request would only take longer."""
+
 _SHARED = """
 local p = KEYS[1]
 local t = redis.call('TIME')
@@ -223,7 +226,7 @@ class RedisCache:
 
 def _client(url: str, patience: float) -> Any:
     try:
-        from redis.asyncio import Redis
+        from redis.asyncio import BlockingConnectionPool, Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
     except ImportError as error:
@@ -234,9 +237,15 @@ def _client(url: str, patience: float) -> Any:
     address = url.replace("valkey", "redis", 1) if url.startswith("valkey") else url
     once_more = Retry(NoBackoff(), 1)  # the pool may hold a connection that the server closed
     try:
-        return Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
-            address, socket_timeout=patience, socket_connect_timeout=patience, retry=once_more
+        pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
+            address,
+            max_connections=CONNECTIONS,
+            timeout=patience,
+            socket_timeout=patience,
+            socket_connect_timeout=patience,
+            retry=once_more,
         )
+        return Redis.from_pool(pool)
     except ValueError as error:
         raise BadArgument(f"the URL of the cache cannot be read: {error}") from error
 

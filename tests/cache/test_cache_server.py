@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sessiontree.cache import open_cache
-from sessiontree.cache.server import PREFIX
+from sessiontree.cache.server import CONNECTIONS, PREFIX
 from sessiontree.core.caching import key_of
 from sessiontree.errors import BadArgument, SessionTreeError, StoreError, StoreUnavailable
 
@@ -144,6 +144,15 @@ async def test_all_keys_are_in_one_slot_of_a_cluster(server: Any) -> None:
     keys = server.command("KEYS", "*")
     assert len(keys) > 5
     assert len({key_slot(key) for key in keys}) == 1
+
+
+async def test_many_who_ask_at_once_share_a_few_connections(own_server: Any) -> None:
+    async with open_cache(own_server.url, patience=60) as cache:
+        await asyncio.gather(*(cache.put(numbered(n), {"n": n}) for n in range(200)))
+        hits = await asyncio.gather(*(cache.get(numbered(n)) for n in range(200)))
+        assert [hit.response["n"] for hit in hits if hit] == list(range(200))
+        assert cache.failures == 0
+        assert len(own_server.command("CLIENT LIST")) <= CONNECTIONS + 1  # and who asks here
 
 
 async def test_scripts_that_the_server_forgot_are_given_again(server: Any) -> None:
