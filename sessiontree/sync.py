@@ -223,6 +223,7 @@ def open_store(
     durability: Durability = "full",
     read_only: bool = False,
     busy_timeout: float = 30.0,
+    damaged: bool = False,
 ) -> Generator[Store]:
     """See ``sessiontree.open_store``."""
     opening = partial(
@@ -231,6 +232,7 @@ def open_store(
         durability=durability,
         read_only=read_only,
         busy_timeout=busy_timeout,
+        damaged=damaged,
     )
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening()) as store:
         yield Store(portal, store)

@@ -14,7 +14,9 @@ import typer
 from sessiontree import Conversation, Store, open_store
 from sessiontree.errors import (
     ConversationNotFound,
+    NotAStore,
     SessionTreeError,
+    StoreCorrupt,
     StoreReadOnly,
     StoreUnavailable,
 )
@@ -60,9 +62,9 @@ def default_store() -> Path:
 
 @asynccontextmanager
 async def opened(
-    target: str | None, *, write: bool = False, create: bool = False
+    target: str | None, *, write: bool = False, create: bool = False, damaged: bool = False
 ) -> AsyncGenerator[Store, None]:
-    """The store named ``target``, or the default one.
+    """The store named ``target``, or the default one; ``damaged``: even if it is.
 
     Only a command that brings something in may ``create`` it: for the others a name
     without a file is a mistake, and an empty store would hide it.
@@ -76,7 +78,13 @@ async def opened(
             hint="`sessiontree import FILE` makes it; --store or SESSIONTREE_STORE name another",
         )
     async with AsyncExitStack() as stack:
-        yield await _enter(stack, str(place), looks=not write and not create)
+        try:
+            store = await _enter(stack, str(place), looks=not write and not create)
+        except (StoreCorrupt, NotAStore) as error:
+            if not damaged or (isinstance(error, NotAStore) and not write):
+                raise
+            store = await stack.enter_async_context(open_store(place, damaged=True))
+        yield store
 
 
 async def _enter(stack: AsyncExitStack, place: str, *, looks: bool) -> Store:

@@ -183,7 +183,7 @@ async def check(
     store: StoreName = None,
 ) -> None:
     """Look for damage in a store. Exits with 1 where there is some, or where some is left."""
-    async with opened(store, write=repair) as opened_store:
+    async with opened(store, write=repair, damaged=True) as opened_store:
         done = await opened_store.repair() if repair else None
         found = await opened_store.check() if done is None else done.left
     if as_json:

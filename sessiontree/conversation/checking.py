@@ -7,7 +7,7 @@ from sessiontree.core.message import Message, ToolCall, ToolResult
 from sessiontree.core.pairing import OpenCall, pair
 from sessiontree.core.records import Problem
 from sessiontree.errors import SessionTreeError
-from sessiontree.store import checks, reads
+from sessiontree.store import checks
 from sessiontree.store.sqlite import SQLiteBackend
 
 PAGE = 1_000
@@ -26,7 +26,7 @@ async def _check_conversation(backend: SQLiteBackend, conversation: int) -> list
     found: list[Problem] = []
     waiting: dict[int, list[OpenCall]] = {}
     after = 0
-    while rows := await backend.read(reads.page, conversation, after, PAGE):
+    while rows := await backend.read(checks.page, conversation, after, PAGE):
         for row in rows:
             message = wrap(row)
             before = waiting.get(row.parent_id or 0, [])

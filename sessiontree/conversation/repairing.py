@@ -11,7 +11,7 @@ from sessiontree.conversation.anchor import now, wrap
 from sessiontree.core.message import META, MessageRow, NewMessage, Part, ToolCall
 from sessiontree.core.records import Mended, Problem
 from sessiontree.errors import SessionTreeError
-from sessiontree.store import repair
+from sessiontree.store import repair, salvage
 from sessiontree.store.messages import json_or_null
 from sessiontree.store.sqlite import SQLiteBackend
 from sessiontree.store.surgery import Step
@@ -75,17 +75,31 @@ async def mend(
 ) -> tuple[list[Mended], str | None]:
     """Mend what these problems are about; a backup is written first. Returns what was done,
     and the file of the backup."""
-    backend.require_writable()
+    if not backend.how.damaged:
+        backend.require_writable()
     backup = await _back_up(backend)
+    try:
+        return await _mend(backend, problems, backup), backup
+    except SessionTreeError:  # nothing was changed; whoever is cancelled cannot know
+        if backup is not None:
+            repair.remove(backup)
+        raise
+
+
+async def _mend(
+    backend: SQLiteBackend, problems: Sequence[Problem], backup: str | None
+) -> list[Mended]:
+    damaged = backend.how.damaged or any(each.kind == "damaged_file" for each in problems)
+    if damaged and backup is not None:
+        return await backend.read(salvage.salvage, backend.how, backup, Formats(), now())
     found = (problem.conversation_id for problem in problems)
     conversations = {conversation for conversation in found if conversation is not None}
-    mended = await backend.write(repair.mend, conversations, Formats(), now())
-    return mended, backup
+    return await backend.write(repair.mend, conversations, Formats(), now())
 
 
 async def _back_up(backend: SQLiteBackend) -> str | None:
     """A copy beside the file; None for a store in memory."""
-    if backend.in_memory:
+    if backend.how.in_memory:
         return None
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     return await backend.read(repair.back_up, f"{backend.name}.before-repair-{stamp}")

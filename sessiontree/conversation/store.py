@@ -22,7 +22,7 @@ from sessiontree.errors import (
     StoreUnavailable,
     shown,
 )
-from sessiontree.store import checks, conversations, reads
+from sessiontree.store import checks, conversations, reads, salvage
 from sessiontree.store.driver import Durability, Opening
 from sessiontree.store.sqlite import SQLiteBackend
 
@@ -126,7 +126,9 @@ class Store:
         owner's conversations.
         """
         found = await self._backend.read(checks.structure)
-        if not any(problem.kind == "damaged_file" for problem in found):
+        if any(problem.kind == "damaged_file" for problem in found):
+            found += await self._backend.read(salvage.survey)
+        else:
             found += await check_pairing(self._backend)
         if self._scope is None:
             return found
@@ -137,8 +139,9 @@ class Store:
         """Mend what ``check`` finds, as far as that loses no message.
 
         A backup is written beside the file first. What is gone and still spoken of gets a
-        mark in its place, so that nothing that is there becomes unreachable. Not for a store
-        that is scoped to an owner. StoreReadOnly; StoreFull: nothing was changed.
+        mark in its place, so that nothing that is there becomes unreachable. Out of a file
+        whose pages are damaged all that can be read is taken. Not for a store that is scoped
+        to an owner. StoreReadOnly, StoreFull, StoreBusy: nothing was changed.
         """
         if self._scope is not None:
             raise BadArgument(
@@ -149,7 +152,10 @@ class Store:
         if not problems:
             return Repair([], [], None)
         mended, backup = await mend(self._backend, problems)
-        return Repair(mended, await self.check(), backup)
+        if not self._backend.how.damaged:
+            return Repair(mended, await self.check(), backup)
+        async with open_store(self._backend.name) as afresh:  # it may be another file now
+            return Repair(mended, await afresh.check(), backup)
 
     async def _existing(
         self, owner: str, topic: str | None, system: str | Mapping[str, Any] | None
@@ -199,16 +205,19 @@ async def open_store(
     durability: Durability = "full",
     read_only: bool = False,
     busy_timeout: float = 30.0,
+    damaged: bool = False,
 ) -> AsyncGenerator[Store]:
     """Open a store, and make it when the file is not there yet.
 
     ``target``: a path, ``:memory:`` or ``sqlite:///path``. ``durability``: "full" survives
     power loss; "normal" survives a crash of the program, and may lose the newest turns when
     the power goes. ``busy_timeout``: seconds to wait for another process that writes.
+    ``damaged``: open what is too damaged to be opened otherwise, to check and to repair it;
+    open it again afterwards.
 
     BadArgument, NotAStore, StoreTooNew, StoreCorrupt, StoreUnavailable, StoreReadOnly, StoreBusy.
     """
-    backend = SQLiteBackend(_opening(target, durability, read_only, busy_timeout))
+    backend = SQLiteBackend(_opening(target, durability, read_only, busy_timeout, damaged))
     await backend.open()
     try:
         yield Store(backend)
@@ -217,12 +226,12 @@ async def open_store(
 
 
 def _opening(
-    target: str | Path, durability: Durability, read_only: bool, busy_timeout: float
+    target: str | Path, durability: Durability, read_only: bool, busy_timeout: float, damaged: bool
 ) -> Opening:
     if durability not in ("full", "normal"):
         raise BadArgument(f"durability is {shown(durability)}", hint="give 'full' or 'normal'")
     patience = arguments.seconds(busy_timeout, "busy_timeout")
-    return Opening(_path(target), durability, read_only, patience)
+    return Opening(_path(target), durability, read_only or damaged, patience, damaged=damaged)
 
 
 def _path(target: str | Path) -> str:

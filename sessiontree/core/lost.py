@@ -30,14 +30,20 @@ class Places:
     """The messages of one conversation that are there, and those that are ``lost``.
 
     ``came_from``: for each message that the head was once moved to, where it came from.
+    ``known``: the parents of lost messages that are known otherwise.
     """
 
     def __init__(
-        self, bones: Mapping[int, Bone], lost: Iterable[int], came_from: Mapping[int, int | None]
+        self,
+        bones: Mapping[int, Bone],
+        lost: Iterable[int],
+        came_from: Mapping[int, int | None],
+        known: Mapping[int, int | None],
     ) -> None:
         self._bones = bones
         self._lost = frozenset(lost)
         self._came_from = came_from
+        self._known = known
         self._children: dict[int, list[int]] = {}
         self._levels: dict[int, list[int]] = {}
         for bone in bones.values():
@@ -64,6 +70,10 @@ class Places:
         return parent is None or (known and parent < bone.id)
 
     def _parent(self, at: int) -> int | None:
+        if at in self._known:
+            parent = self._known[at]
+            if parent is None or parent in self._bones or parent in self._lost:
+                return parent
         depth, system = self._hints(at)
         if depth == 0:
             return None

@@ -6,8 +6,11 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator
 
+from sessiontree.core.message import MessageRow
 from sessiontree.core.records import Problem
+from sessiontree.store import reads
 from sessiontree.store.statements import statements
+from sessiontree.store.texts import any_text, check_texts
 
 SQL = statements()
 
@@ -39,11 +42,18 @@ def structure(db: sqlite3.Connection) -> list[Problem]:
     be read."""
     found = list(damage(db))
     try:
-        found += [*_rows(db), *_changed_blobs(db)]
+        with any_text(db):
+            found += [*check_texts(db), *_rows(db), *_changed_blobs(db)]
     except sqlite3.DatabaseError:
         if not found:
             raise
     return found
+
+
+def page(db: sqlite3.Connection, conversation: int, after: int, limit: int) -> list[MessageRow]:
+    """As ``reads.page``, of any text."""
+    with any_text(db):
+        return reads.page(db, conversation, after, limit)
 
 
 def conversation_ids(db: sqlite3.Connection) -> list[int]:
@@ -57,6 +67,8 @@ def damage(db: sqlite3.Connection) -> Iterator[Problem]:
             if line != "ok":
                 kind = _kind(line)
                 yield Problem(kind, None, None, line, kind == "damaged_index")
+        if db.execute(SQL["has_messages"]).fetchone() is None:
+            yield Problem("damaged_file", None, None, "there is no table of messages in it")
     except sqlite3.DatabaseError as error:
         yield Problem("damaged_file", None, None, str(error))
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -95,13 +95,15 @@ def _why_unavailable(path: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How a file is opened. ``patience`` is the busy timeout in seconds; ``only_reads`` makes
-    a reader beside a writer, ``read_only`` one that never creates or changes the file."""
+    a reader beside a writer, ``read_only`` one that never creates or changes the file,
+    ``damaged`` one of a file that may be shorter than it says."""
 
     path: str
     durability: Durability = "full"
     read_only: bool = False
     patience: float = 30.0
     only_reads: bool = False
+    damaged: bool = False
 
     @property
     def in_memory(self) -> bool:
@@ -191,6 +193,9 @@ def _uri(how: Opening) -> str:
 
 
 def _set_up(db: sqlite3.Connection, how: Opening) -> None:
+    if how.damaged:
+        _set_up_damaged(db, how)
+        return
     version = _version(db, how.path)
     if how.read_only and version < VERSION:
         raise StoreReadOnly(
@@ -207,6 +212,13 @@ def _set_up(db: sqlite3.Connection, how: Opening) -> None:
     if how.only_reads:
         db.execute("PRAGMA query_only = ON")
     db.execute("PRAGMA temp_store = MEMORY")
+
+
+def _set_up_damaged(db: sqlite3.Connection, how: Opening) -> None:
+    """Whatever can be read of it. StoreTooNew, NotAStore: it is readable enough to tell."""
+    db.execute("PRAGMA writable_schema = ON")  # SQLite reads on where the file ends too early
+    with suppress(sqlite3.DatabaseError):
+        _version(db, how.path)
 
 
 def write_ahead(db: sqlite3.Connection, patience: float) -> None:

@@ -132,3 +132,19 @@ SELECT DISTINCT turn, parent_id FROM draft WHERE conversation_id = :conversation
 
 -- name: mend_draft
 UPDATE draft SET parent_id = :parent WHERE conversation_id = :conversation AND turn = :turn
+
+-- name: whole_message
+-- All of its row: a page of it that is damaged makes this fail.
+SELECT * FROM message WHERE id = :id
+
+-- name: raise_sequence
+UPDATE sqlite_sequence SET seq = max(seq, :least) WHERE name = :name
+
+-- name: conversation_of
+SELECT conversation_id FROM message WHERE id = :id
+
+-- name: take_out_of_blob
+UPDATE message SET content = :content, blob_id = NULL WHERE blob_id = :blob
+
+-- name: has_messages
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'message'

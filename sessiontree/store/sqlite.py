@@ -323,9 +323,9 @@ class SQLiteBackend:
         return await self._writes().run(lambda db: unit(db, *args, **kwargs), then)
 
     @property
-    def in_memory(self) -> bool:
-        """True where there is no file."""
-        return self._how.in_memory
+    def how(self) -> Opening:
+        """How it was opened."""
+        return self._how
 
     def require_writable(self) -> None:
         """StoreReadOnly, StoreClosed."""

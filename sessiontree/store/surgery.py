@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +26,14 @@ class Step(NamedTuple):
     role: Role
     calls: tuple[ToolCall, ...]
     results: tuple[ToolResult, ...]
+
+
+class Known(NamedTuple):
+    """What an index still says of a message that is lost."""
+
+    id: int
+    conversation_id: int
+    parent_id: int | None
 
 
 class Contents(Protocol):
@@ -56,15 +64,24 @@ class _Place:
 
 
 class Surgery:
-    """Mends one conversation. All that it does is told in what ``mend`` returns."""
+    """Mends one conversation. All that it does is told in what ``mend`` returns.
+
+    ``known``: messages of it that are known to be gone, and the parent of each.
+    """
 
     def __init__(
-        self, db: sqlite3.Connection, conversation: int, contents: Contents, now: int
+        self,
+        db: sqlite3.Connection,
+        conversation: int,
+        contents: Contents,
+        now: int,
+        known: Mapping[int, int | None],
     ) -> None:
         self._db = db
         self._conversation = conversation
         self._contents = contents
         self._now = now
+        self._known = known
         self._mended: list[Mended] = []
         self._bones = {bone.id: bone for bone in map(Bone._make, self._all("bones"))}
         self._moves = {row[0]: row[1:] for row in self._all("mend_moves")}
@@ -125,7 +142,8 @@ class Surgery:
             spoken.add(self._head)  # else the head itself was damaged; its last move tells
         newest = self._db.execute(SQL["last_message_id"]).fetchone()[0]
         unknown = {at for at in spoken if at is not None and at not in self._bones}
-        return {at for at in unknown if 0 < at <= newest and not self._is_anothers(at)}
+        gone = {at for at in unknown if 0 < at <= newest and not self._is_anothers(at)}
+        return gone.union(self._known)
 
     def _is_anothers(self, at: int) -> bool:
         return self._db.execute(SQL["is_message"], {"id": at}).fetchone() is not None
@@ -134,7 +152,7 @@ class Surgery:
         """Find the parents of what is lost, and of what names one that cannot be it."""
         came_from = {to: origin for _, origin, to in self._moves.values() if to is not None}
         self._parents = {bone.id: bone.parent_id for bone in self._bones.values()}
-        self._parents |= Places(self._bones, lost, came_from).parents()
+        self._parents |= Places(self._bones, lost, came_from, self._known).parents()
         for at, parent in self._parents.items():
             self._children.setdefault(parent, []).append(at)
 

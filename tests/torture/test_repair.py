@@ -490,6 +490,32 @@ def test_the_program_tells_what_it_mended_and_exits_with_1_while_something_is_le
     assert {problem["kind"] for problem in again["left"]} == {"changed_blob", "unreadable_content"}
 
 
+@pytest.mark.parametrize("damage", ["the end is missing", "the header is garbage"])
+def test_the_program_repairs_a_file_that_cannot_be_opened(tmp_path: Path, damage: str) -> None:
+    target = asyncio.run(filled(tmp_path / "s.db"))
+    if damage == "the end is missing":
+        os.truncate(target, os.path.getsize(target) - 4096)
+    else:
+        with target.open("r+b") as file:
+            file.write(b"?" * 4096)
+    assert run("ls", "--store", target).returncode == 1
+    assert run("check", "--store", target).returncode == 1
+    done = run("check", "--repair", "--store", target)
+    assert "messages were read out of the damaged file" in done.stdout
+    assert done.returncode == 0, done.stdout
+    assert run("ls", "--store", target).returncode == 0
+
+
+def test_the_program_leaves_a_file_of_another_kind_alone(tmp_path: Path) -> None:
+    target = tmp_path / "letter.txt"
+    target.write_text("Dear Camille, " * 1000)
+    done = run("check", "--repair", "--store", target)
+    assert done.returncode == 1
+    assert "no message can be found" in done.stderr
+    assert os.listdir(tmp_path) == ["letter.txt"]
+    assert target.read_text() == "Dear Camille, " * 1000
+
+
 def test_a_script_without_async_repairs_as_well(tmp_path: Path) -> None:
     target = asyncio.run(filled(tmp_path / "s.db"))
     damage(target, "UPDATE conversation SET head_id = 4000 WHERE id = 1")
