@@ -12,7 +12,6 @@ from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
 from sessiontree.conversation.checking import check_pairing
 from sessiontree.conversation.handle import Conversation, as_system
-from sessiontree.conversation.repairing import mend
 from sessiontree.core.message import MessageRow, NewMessage
 from sessiontree.core.records import ConversationInfo, Problem, Repair
 from sessiontree.errors import (
@@ -22,7 +21,7 @@ from sessiontree.errors import (
     StoreUnavailable,
     shown,
 )
-from sessiontree.store import checks, conversations, reads, salvage
+from sessiontree.store import checks, conversations, reads
 from sessiontree.store.driver import Durability, Opening
 from sessiontree.store.sqlite import SQLiteBackend
 
@@ -127,6 +126,8 @@ class Store:
         """
         found = await self._backend.read(checks.structure)
         if any(problem.kind == "damaged_file" for problem in found):
+            from sessiontree.store import salvage  # as repairing below: rarely needed
+
             found += await self._backend.read(salvage.survey)
         else:
             found += await check_pairing(self._backend)
@@ -148,6 +149,8 @@ class Store:
                 f"a store that is scoped to {self._scope!r} cannot be repaired",
                 hint="use the store it was scoped from",
             )
+        from sessiontree.conversation.repairing import mend
+
         problems = await self.check()
         if not problems:
             return Repair([], [], None)
