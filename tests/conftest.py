@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import sessiontree
+
 settings.register_profile(
     "quick", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
 )
@@ -33,3 +35,12 @@ def corpus() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no corpus of session files at {folder}; set SESSIONTREE_CORPUS to one")
     return folder
+
+
+@pytest.fixture
+def open_to_all() -> None:
+    """For tests that give up the rights of root: others must be able to read the code."""
+    package = Path(sessiontree.__file__).resolve().parent
+    closed = [folder for folder in (package, *package.parents) if not folder.stat().st_mode & 0o001]
+    if closed and os.geteuid() == 0:
+        pytest.skip(f"other users may not enter {closed[-1]}, so the code cannot be run as one")

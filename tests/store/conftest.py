@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def as_anybody() -> Iterator[Path]:
+def as_anybody(open_to_all: None) -> Iterator[Path]:
     """A folder, and the rights of somebody who is not root: nothing is closed to root."""
     folder = Path(tempfile.mkdtemp(prefix="sessiontree-"))
     folder.chmod(0o777)

@@ -180,7 +180,7 @@ async def test_a_file_that_is_cut_beneath_is_damaged_and_nothing_is_added_to_it(
 
 
 @pytest.fixture
-def public() -> Iterator[Path]:
+def public(open_to_all: None) -> Iterator[Path]:
     """A folder that everybody can reach, with a store in it."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
