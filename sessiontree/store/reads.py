@@ -6,6 +6,7 @@ import sqlite3
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
 from sessiontree.core import jsontext
@@ -88,7 +89,8 @@ def page(db: sqlite3.Connection, conversation_id: int, after: int, limit: int) -
 def all_ids(db: sqlite3.Connection, conversation_id: int) -> array[int]:
     """The ids of the whole tree, in order; 8 bytes each."""
     names = {"conversation": conversation_id}
-    return array("q", (row[0] for row in db.execute(SQL["all_ids"], names)))
+    ids = array("q", (row[0] for row in db.execute(SQL["all_ids"], names)))
+    return ids if all(a < b for a, b in pairwise(ids)) else array("q", sorted(ids))
 
 
 SCATTERED = 20
