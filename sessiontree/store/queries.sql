@@ -335,10 +335,5 @@ SELECT m.conversation_id, m.id, 'it does not point at the newest system message 
 FROM message m LEFT JOIN message p ON p.id = m.parent_id AND p.conversation_id = m.conversation_id
 WHERE m.system_id IS NOT CASE WHEN m.role = 'system' THEN m.id ELSE p.system_id END
 
--- name: check_owners
--- Rows of a conversation that is not there.
-SELECT m.conversation_id, m.id, 'its conversation is not there'
-FROM message m LEFT JOIN conversation c ON c.id = m.conversation_id WHERE c.id IS NULL
-
 -- name: all_blobs
 SELECT id, sha256, content FROM blob
