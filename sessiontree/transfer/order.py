@@ -1,4 +1,4 @@
-"""The display order of a tree in little memory: some 40 bytes a message.
+"""The display order of a tree in little memory: some 25 bytes a message.
 
 ``core.tree.Tree`` holds what a row of each message shows, which is too much where a file of
 a million messages is written. This holds ids and nothing else.
@@ -41,8 +41,8 @@ class Order:
     before its siblings, the others oldest first, as ``Tree.nodes``."""
 
     def __init__(self) -> None:
-        self._ids = array("q")
-        self._parents = array("q")
+        self._ids = array("q")  # the others hold places in it
+        self._parents = array("i")
         self._on_path = bytearray()
 
     @classmethod
@@ -108,7 +108,7 @@ class Order:
 
     def _walk(self) -> Iterator[int]:
         first_child, next_sibling, first_root = self._links()
-        waiting = array("q", self._branches(first_root, next_sibling))
+        waiting = array("i", self._branches(first_root, next_sibling))
         while waiting:
             at = waiting.pop()
             yield at
@@ -125,8 +125,8 @@ class Order:
 
     def _links(self) -> tuple[array[int], array[int], int]:
         """For each its first child and next sibling; and the first root."""
-        first_child = array("q", [NONE]) * len(self._ids)
-        next_sibling = array("q", [NONE]) * len(self._ids)
+        first_child = array("i", [NONE]) * len(self._ids)
+        next_sibling = array("i", [NONE]) * len(self._ids)
         first_root = NONE
         for at in range(len(self._ids) - 1, -1, -1):
             parent = self._parents[at]

@@ -106,6 +106,17 @@ async def test_branches_are_branches_again(store: Store, tmp_path: Path, format:
     assert leaves[0].parent_id == leaves[1].parent_id
 
 
+async def test_pi_goes_on_at_the_head_of_a_tree(store: Store, tmp_path: Path):
+    (chat,) = (await import_file(store, V3)).conversations
+    tree = await chat.tree()
+    for place in [node for node in tree.nodes if node.is_boundary and node.role == "user"]:
+        await chat.branch(place.id)
+        await export(chat, "pi", whole_tree=True, file=tmp_path / "x.jsonl")
+        rows = (tmp_path / "x.jsonl").read_text().splitlines()
+        assert sorted(rows) == sorted(V3.read_text().splitlines())
+        assert json.loads(rows[-1])["id"] == (await chat.message(place.id)).native["id"]
+
+
 @pytest.mark.parametrize(("file", "format"), [(QUIRKS, "claude_code"), (V3, "pi"), (V1, "pi")])
 async def test_a_session_goes_on_where_it_was_taken_up(
     store: Store, tmp_path: Path, file: Path, format: str

@@ -71,11 +71,11 @@ def test_a_large_tree_costs_little_memory():
     tracemalloc.start()
     order = Order()
     order.add(1, None)
-    for at in range(2, 200_001):
+    for at in range(2, 50_001):
         order.add(at, at - 1 if chosen.random() < 0.9 else chosen.randrange(1, at))
-    order.see_head(200_000)
+    order.see_head(50_000)
     count = sum(count for _, count in order.runs())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert count == 200_000
-    assert peak < 60 * 200_000
+    assert count == 50_000
+    assert peak < 45 * 50_000

@@ -56,11 +56,17 @@ class Rows(Protocol):
         """True when the file knows no ids: each row follows the one before it."""
         ...
 
+    @property
+    def head_is_last(self) -> bool:
+        """True when the program goes on after the last row of the file."""
+        ...
+
 
 class _Named:
     """Ids that are the same each time."""
 
     is_linear = False
+    head_is_last = False
 
     def __init__(self, info: ConversationInfo) -> None:
         self._identity = jsonl.identity(info)
@@ -142,6 +148,8 @@ class ClaudeCodeRows(_Named):
 
 
 class PiRows(_Named):
+    head_is_last = True
+
     def see(self, native: Mapping[str, Any]) -> None:
         if native.get("type") == "session":
             self.is_linear = native.get("version") in (None, 1)
