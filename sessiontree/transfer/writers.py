@@ -53,23 +53,30 @@ def _shows(excerpt: Excerpt, messages: int, leaves: int) -> str:
 
 async def _jsonl(excerpt: Excerpt) -> Pieces:
     yield jsonl.header_line(excerpt.info, excerpt.what)
-    there = Order()
+    path = None if excerpt.whole_tree else Order()
+    count, last = 0, 0
     async for message in excerpt.messages():
-        there.add(message.id, message.parent_id)
-        yield jsonl.message_line(_alone(message, there))
+        if path is not None:
+            path.add(message.id, message.parent_id)
+        yield jsonl.message_line(_alone(message, path))
+        count, last = count + 1, message.id
+
+    def is_there(end: int | None) -> bool:
+        return end is None or (end <= last if path is None else end in path)
+
     for checkpoint in await excerpt.checkpoints():
-        if checkpoint.message_id in there:
+        if is_there(checkpoint.message_id):
             yield jsonl.checkpoint_line(checkpoint)
     for move in await excerpt.moves():
-        if all(end is None or end in there for end in (move.from_id, move.to_id)):
+        if is_there(move.from_id) and is_there(move.to_id):
             yield jsonl.move_line(move)
-    yield jsonl.end_line(len(there))
+    yield jsonl.end_line(count)
 
 
-def _alone(message: Message, there: Order) -> Message:
-    """The message, which speaks of no message that is not in the file."""
+def _alone(message: Message, path: Order | None) -> Message:
+    """The message, which speaks of no message that is not on the path."""
     ref = message.ref_id
-    if ref is None or ref in there:
+    if path is None or ref is None or ref in path:
         return message
     return Message(message.row._replace(ref_id=None), formats.codec)
 
@@ -97,10 +104,17 @@ def _back_to(name: str, make: Callable[[ConversationInfo], Rows]) -> Write:
     what the program did not write itself."""
 
     async def write(excerpt: Excerpt) -> Pieces:
-        back = Back(excerpt, name, make(excerpt.info))
+        rows = make(excerpt.info)
+        back = Back(excerpt, name, rows)
+        at_end: list[str] = []
         async for message in excerpt.messages():
-            for line in await back.lines(message):
+            lines = await back.lines(message)
+            if message.id == excerpt.head and rows.head_is_last and not rows.is_linear:
+                at_end, lines = lines, []
+            for line in lines:
                 yield line
+        for line in at_end:
+            yield line
 
     return write
 
