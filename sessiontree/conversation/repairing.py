@@ -74,32 +74,20 @@ async def mend(
     backend: SQLiteBackend, problems: Sequence[Problem]
 ) -> tuple[list[Mended], str | None]:
     """Mend what these problems are about; a backup is written first. Returns what was done,
-    and the file of the backup."""
+    and the file of the backup; None for a store in memory."""
     if not backend.how.damaged:
         backend.require_writable()
-    backup = await _back_up(backend)
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    name = f"{backend.name}.before-repair-{stamp}"
+    if backend.how.damaged or any(each.kind == "damaged_file" for each in problems):
+        return await backend.read(salvage.salvage, backend.how, name, Formats(), now())
+    backup = None if backend.how.in_memory else await backend.read(repair.back_up, name)
+    found = (problem.conversation_id for problem in problems)
+    conversations = {conversation for conversation in found if conversation is not None}
     try:
-        return await _mend(backend, problems, backup), backup
+        mended = await backend.write(repair.mend, conversations, Formats(), now())
     except SessionTreeError:  # nothing was changed; whoever is cancelled cannot know
         if backup is not None:
             repair.remove(backup)
         raise
-
-
-async def _mend(
-    backend: SQLiteBackend, problems: Sequence[Problem], backup: str | None
-) -> list[Mended]:
-    damaged = backend.how.damaged or any(each.kind == "damaged_file" for each in problems)
-    if damaged and backup is not None:
-        return await backend.read(salvage.salvage, backend.how, backup, Formats(), now())
-    found = (problem.conversation_id for problem in problems)
-    conversations = {conversation for conversation in found if conversation is not None}
-    return await backend.write(repair.mend, conversations, Formats(), now())
-
-
-async def _back_up(backend: SQLiteBackend) -> str | None:
-    """A copy beside the file; None for a store in memory."""
-    if backend.how.in_memory:
-        return None
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    return await backend.read(repair.back_up, f"{backend.name}.before-repair-{stamp}")
+    return mended, backup

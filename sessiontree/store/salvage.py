@@ -20,7 +20,7 @@ from sessiontree.core.records import Mended, Problem
 from sessiontree.errors import StoreCorrupt
 from sessiontree.store.driver import Opening
 from sessiontree.store.pages import Pages, Row, Value
-from sessiontree.store.repair import copy_all, mend
+from sessiontree.store.repair import back_up, copy_all, mend
 from sessiontree.store.statements import statements
 from sessiontree.store.surgery import Contents, Known
 
@@ -46,18 +46,43 @@ def _unreadable(db: sqlite3.Connection) -> Iterator[Problem]:
 
 
 def salvage(
-    _: sqlite3.Connection, how: Opening, backup: str, contents: Contents, now: int
-) -> list[Mended]:
-    """Replace the content of a damaged file by what can be read of its ``backup``, mended.
-    Whoever has it open goes on with what there is then.
+    db: sqlite3.Connection, how: Opening, name: str, contents: Contents, now: int
+) -> tuple[list[Mended], str]:
+    """Replace the content of a damaged file by what can be read of it, mended. ``db`` reads
+    it. Returns what was done, and the backup, which bears ``name`` or one like it.
 
-    StoreCorrupt: nothing of a store can be found in it; nothing was changed.
+    Whoever has the file open waits meanwhile, and goes on with what there is then.
+    StoreCorrupt: nothing of a store can be found in it. StoreBusy. Nothing was changed.
     """
+    damaged = sqlite3.connect(how.path, timeout=how.patience, isolation_level=None)
+    with closing(damaged):
+        _hold(damaged)
+        backup = back_up(db, name)
+        try:
+            return _replace(damaged, backup, how, contents, now), backup
+        except BaseException:
+            _remove(backup, "")
+            raise
+
+
+def _hold(damaged: sqlite3.Connection) -> None:
+    """Keep others from writing what would be written over; as far as there is a database."""
+    damaged.execute("PRAGMA writable_schema = ON")  # SQLite reads on where the file ends early
+    try:
+        damaged.execute("BEGIN IMMEDIATE")
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise
+
+
+def _replace(
+    damaged: sqlite3.Connection, backup: str, how: Opening, contents: Contents, now: int
+) -> list[Mended]:
     fresh = Opening(f"{how.path}.salvage-{os.getpid()}")
     try:
         with closing(fresh.connect()) as db:
             mended = _fill(db, backup, contents, now)
-            is_written = _write_over(db, how)
+            is_written = _write_over(db, damaged, how.patience)
         if not is_written:
             _remove(how.path, "-wal", "-shm")
             os.replace(fresh.path, how.path)
@@ -66,18 +91,17 @@ def salvage(
     return mended
 
 
-def _write_over(db: sqlite3.Connection, how: Opening) -> bool:
+def _write_over(db: sqlite3.Connection, damaged: sqlite3.Connection, patience: float) -> bool:
     """Write a store over a damaged one. False where this is so damaged that SQLite does not
     take it for a database, so that nobody can have it open."""
-    damaged = sqlite3.connect(how.path, timeout=how.patience, isolation_level=None)
-    with closing(damaged):
-        damaged.execute("PRAGMA writable_schema = ON")
-        try:
-            copy_all(db, damaged, how.patience)
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
-                raise
-            return False
+    if damaged.in_transaction:
+        damaged.execute("ROLLBACK")
+    try:
+        copy_all(db, damaged, patience)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+            raise
+        return False
     return True
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machine.choosing import Chooser
+from machine.forks import Forks, forks
 from machine.hands import Hands, look
 from machine.world import World, differences
 
@@ -205,6 +208,43 @@ async def test_a_damaged_file_that_another_process_writes_to_is_busy(tmp_path: P
             with pytest.raises(StoreBusy):
                 await store.repair()
     assert (await check_and_repair(target))[1].left == []
+
+
+async def test_a_killed_repair_leaves_the_store_as_it_was_or_mended(tmp_path: Path) -> None:
+    await kill_repairs(tmp_path, kills=6)
+
+
+@pytest.mark.long
+async def test_many_killed_repairs_leave_the_store_as_it_was_or_mended(tmp_path: Path) -> None:
+    await kill_repairs(tmp_path, kills=500)
+
+
+def kill_after(processes: Forks, target: Path, seconds: float) -> None:
+    pid = processes.start({"store": str(target)})
+    time.sleep(seconds)
+    processes.end(pid, kill=True)
+
+
+async def kill_repairs(folder: Path, kills: int) -> None:
+    """At instants spread over the time that a whole repair takes. A repair of what is left
+    gets out the same."""
+    original, target = folder / "original.db", folder / "s.db"
+    await fill(original, 5, 80)
+    leads_to_all = next(n for n, name in pages_of(original).items() if name in ("message", "?"))
+    spoil(original, leads_to_all, bytes(PAGE))
+    copy(original, target)
+    begun = time.monotonic()
+    await check_and_repair(target)
+    took, whole = time.monotonic() - begun, await what_is_there(target)
+    seen: Counter[bool] = Counter()
+    with forks("machine.mending") as processes:
+        for number in range(kills):
+            copy(original, target)
+            kill_after(processes, target, took * number / kills)
+            kinds, _ = await check_and_repair(target)
+            seen[not kinds] += 1
+            assert await what_is_there(target) == whole
+    assert seen[False] > 0
 
 
 # ---- text ----------------------------------------------------------------------------
