@@ -182,7 +182,7 @@ class StoreMachine(RuleBasedStateMachine):
     # ---- opening and closing ----
 
     def _open_store(self) -> None:
-        self.opened = sessiontree.open_store(self.file)
+        self.opened = sessiontree.open_store(self.file, durability="normal")
         self.store = self.run(self.opened.__aenter__())
 
     def _add_tale(self, chat: Conversation, tale: Tale) -> Handle:
