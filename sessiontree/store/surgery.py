@@ -172,10 +172,12 @@ class Surgery:
             *(above.system_id, None, self._now, None, new.content),
         )
         self._db.execute(SQL["insert_message"], values)
-        after = "at a root, since nothing tells what it followed"
-        after = f"after message {parent}" if parent is not None else after
-        what = f"the results of {len(calls)} call(s) that are lost with it" if calls else "a mark"
-        self._tell("missing_message", at, f"{what} stand(s) in its place, {after}")
+        where = "at a root, since nothing tells what it followed"
+        where = f"after message {parent}" if parent is not None else where
+        what = "a mark stands"
+        if calls:
+            what = f"results that say that those of {len(calls)} call(s) are lost stand"
+        self._tell("missing_message", at, f"{what} in its place, {where}")
 
     def _answered_by(self, at: int, waiting: Sequence[OpenCall]) -> list[OpenCall]:
         """The calls that only ``at`` can have answered: those that wait before it, and that
