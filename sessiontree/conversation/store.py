@@ -157,7 +157,8 @@ class Store:
         mended, backup = await mend(self._backend, problems)
         if not self._backend.how.damaged:
             return Repair(mended, await self.check(), backup)
-        async with open_store(self._backend.name) as afresh:  # it may be another file now
+        await self._backend.close()  # it may be another file now
+        async with open_store(self._backend.name) as afresh:
             return Repair(mended, await afresh.check(), backup)
 
     async def _existing(

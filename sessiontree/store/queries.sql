@@ -334,6 +334,7 @@ WHERE m.id IS NULL OR m.open_calls <> 0
 SELECT m.conversation_id, m.id, 'it does not point at the newest system message on its path'
 FROM message m LEFT JOIN message p ON p.id = m.parent_id AND p.conversation_id = m.conversation_id
 WHERE m.system_id IS NOT CASE WHEN m.role = 'system' THEN m.id ELSE p.system_id END
+  AND (m.parent_id IS NULL OR p.id IS NOT NULL)
 
 -- name: all_blobs
 SELECT id, sha256, content FROM blob

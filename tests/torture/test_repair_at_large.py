@@ -133,6 +133,7 @@ def test_the_program_repairs_a_file_that_cannot_be_opened(tmp_path: Path, damage
     done = run("check", "--repair", "--store", target)
     assert "messages were read out of the damaged file" in done.stdout
     assert done.returncode == 0, done.stdout
+    assert not {f"{target.name}-wal", f"{target.name}-shm"} & set(os.listdir(tmp_path))
     assert run("ls", "--store", target).returncode == 0
 
 

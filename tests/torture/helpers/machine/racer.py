@@ -63,7 +63,7 @@ class Racer:
         """Do it, cancelled now and then unless it is safe; what became of it."""
         task = asyncio.ensure_future(work)
         if not is_safe and self.rng.random() < 0.2:
-            asyncio.get_running_loop().call_later(self.rng.random() * 0.02, task.cancel)
+            asyncio.get_running_loop().call_later(self.rng.random() ** 3 * 0.02, task.cancel)
         try:
             await task
         except asyncio.CancelledError:
