@@ -391,7 +391,7 @@ class Conversation:
         threshold: float = THRESHOLD,
         target: str | None = None,
         model: str | None = None,
-        keep: int | None = None,
+        keep: Budget | int | None = None,
         protect: int = PROTECT,
         save: int = SAVE,
         spared: Collection[str] = (),
@@ -410,6 +410,9 @@ class Conversation:
         "extract"    the same, and the sentences that word lists find stand for it
         "auto"       these in turn, "cut" last, until a window costs at most ``threshold`` of
                      ``budget``; nothing when it does already
+
+        Where ``keep`` is tokens, a ``Budget(messages=…)`` is taken as well; then a summary is
+        kept that is no smaller than what it stands for, since that is not sent anyway.
 
         A mark that would not make the window smaller is not appended; ``refused`` tells.
         ReclaimRefused: the summariser's answer is no text, or no smaller than what it would

@@ -193,7 +193,7 @@ class Wish:
     kind: ReclaimKind
     budget: int | None
     threshold: float
-    keep: int | None
+    keep: Budget | int | None
     protect: int
     save: int
     spared: Collection[str]
@@ -220,7 +220,8 @@ class Wish:
         if self.summarise is not None and not callable(self.summarise):
             raise BadArgument("summarise is no function", hint="pass an async function")
         for name in ("keep", "protect", "save"):
-            arguments.count(getattr(self, name), name)
+            if name != "keep" or not isinstance(self.keep, Budget):
+                arguments.count(getattr(self, name), name)
         if self.instructions is not None:
             arguments.string(self.instructions, "instructions")
         names(self.spared, "spared")
@@ -252,7 +253,8 @@ async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
     if wish.kind == "elide":
         return elide.plan(view, protect=wish.protect, save=wish.save, spared=wish.spared)
     if wish.kind == "images":
-        return images.plan(view, keep=wish.keep or 0)
+        spared = wish.keep.images if isinstance(wish.keep, Budget) else wish.keep
+        return images.plan(view, keep=spared or 0)
     keep = summary.KEEP if wish.keep is None else wish.keep
     if wish.kind == "cut":
         return cut.plan(view, keep=keep)

@@ -196,7 +196,7 @@ class Planner:
         assert self._meter is not None
         entries = render.entries_of(turn, self.shape, self.codecs)
         cost = self._meter.turn(turn, entries)
-        if self._kept and not self._fits(cost):
+        if self._kept and not self._fits(cost, len(turn.items)):
             self._fill(turn.ids[-1])
             self._pin_from(turn)
             return
@@ -206,7 +206,10 @@ class Planner:
             self._missing.difference_update(turn.ids)
         self._note_reports(turn, entries)
 
-    def _fits(self, cost: int) -> bool:
+    def _fits(self, cost: int, many: int) -> bool:
+        most = self.budget.messages
+        if most is not None and many + sum(len(k.turn.items) for k in self._kept) > most:
+            return False
         limit = self.budget.tokens
         return limit is None or scaled(self._planned + cost, self._factor) <= limit
 

@@ -22,14 +22,17 @@ class Budget:
 
     ``tokens`` are those of the system prompt and the messages. ``images``: the newest that
     many are sent, older ones are named in words. ``bytes`` are those of the messages as JSON.
+    ``messages``: the newest whole turns that hold at most so many are sent, the newest turn
+    always; what stands for older ones is not counted.
     """
 
     tokens: int | None = None
     images: int | None = None
     bytes: int | None = None
+    messages: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("tokens", 1), ("images", 0), ("bytes", 1)):
+        for name, least in (("tokens", 1), ("images", 0), ("bytes", 1), ("messages", 1)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
                 raise WindowError(

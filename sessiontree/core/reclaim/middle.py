@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessiontree.core.marks import Item
-from sessiontree.core.reclaim.cut import old_turns
+from sessiontree.core.reclaim.cut import all_fits, old_turns
 from sessiontree.core.reclaim.sight import Json, Proposal, Refused, Sight
 from sessiontree.core.tokens import counter, family_of
 from sessiontree.core.turns import Turn
+from sessiontree.core.window import Budget
 
 
-def snapshot(sight: Sight, *, keep: int, known: bool = False) -> Proposal | Refused:
+def snapshot(sight: Sight, *, keep: Budget | int, known: bool = False) -> Proposal | Refused:
     """The mark that sends all but the newest turns of ``keep`` tokens as pages.
 
     ``known``: only for a model that is named and known to see images.
@@ -28,7 +29,7 @@ def snapshot(sight: Sight, *, keep: int, known: bool = False) -> Proposal | Refu
         return Refused("snapshot", "it is not known which model would read the pages")
     parted = old_turns(sight, keep)
     if parted is None:
-        return Refused("snapshot", f"all that is sent fits {keep} tokens, or is one turn")
+        return Refused("snapshot", all_fits(keep))
     before, standing = "", sight.standing
     if standing is not None and standing.kind == "snapshot":
         before = standing.text
@@ -42,14 +43,14 @@ def snapshot(sight: Sight, *, keep: int, known: bool = False) -> Proposal | Refu
     return sight.propose("snapshot", mark, parted[0], what)
 
 
-def extract(sight: Sight, *, keep: int, room: int | None = None) -> Proposal | Refused:
+def extract(sight: Sight, *, keep: Budget | int, room: int | None = None) -> Proposal | Refused:
     """The mark that puts what word lists find in the place of all but the newest turns of
     ``keep`` tokens. ``room`` is what the extract itself may cost, in tokens."""
     from sessiontree.core.reclaim import extract as words
 
     parted = old_turns(sight, keep)
     if parted is None:
-        return Refused("extract", f"all that is sent fits {keep} tokens, or is one turn")
+        return Refused("extract", all_fits(keep))
     standing = sight.standing
     if standing is not None and standing.kind == "snapshot":
         return Refused("extract", "a snapshot is in force, which an extract would lose")

@@ -125,9 +125,12 @@ class Sight:
             found.feed(item)
         return found.model
 
-    def propose(self, kind: marks.Kind, mark: Json, ref_id: int, what: str) -> Proposal | Refused:
-        """The proposal of a mark, refused when the window does not become smaller by it."""
+    def propose(
+        self, kind: marks.Kind, mark: Json, ref_id: int, what: str, *, shrinks: bool = True
+    ) -> Proposal | Refused:
+        """The proposal of a mark; one that ``shrinks`` the window is refused where it does
+        not."""
         before, after = self.tokens, self.under(mark, ref_id).tokens
-        if after >= before:
+        if shrinks and after >= before:
             return Refused(kind, f"the window would not shrink: {before} tokens, then {after}")
         return Proposal(kind, mark, ref_id, before, after, what)

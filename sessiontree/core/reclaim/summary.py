@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessiontree.core import planner, rules
-from sessiontree.core.reclaim.cut import first_kept
+from sessiontree.core.reclaim.cut import all_fits, first_kept
 from sessiontree.core.reclaim.sight import Json, MarkItem, Proposal, Refused, Sight
 from sessiontree.core.rules import Entry, Request, Shape
 from sessiontree.core.rules.pairs import match
 from sessiontree.core.tokens import counter, family_of
 from sessiontree.core.turns import Turn
-from sessiontree.core.window import Window
+from sessiontree.core.window import Budget, Window
 from sessiontree.errors import ReclaimRefused
 
 KEEP = 20_000
@@ -49,10 +49,16 @@ class Ask:
     """The first message that stays as it is."""
     turns: int
     """How many turns the summary will stand for."""
+    is_due: bool = False
+    """True when these are too many, whatever they cost: the summary need not be smaller."""
 
 
 def ask(
-    sight: Sight, *, keep: int = KEEP, limit: int | None = None, instructions: str = INSTRUCTIONS
+    sight: Sight,
+    *,
+    keep: Budget | int = KEEP,
+    limit: int | None = None,
+    instructions: str = INSTRUCTIONS,
 ) -> Ask | Refused:
     """The request for a summary of all but the newest turns of ``keep`` tokens.
 
@@ -61,23 +67,24 @@ def ask(
     """
     first = first_kept(sight, keep)
     if first is None:
-        return Refused("summary", f"all that is sent fits {keep} tokens, or is one turn")
+        return Refused("summary", all_fits(keep))
     turns = sight.turns()
     kept = next(at for at, (turn, _) in enumerate(turns) if first in turn.ids) + 1
     old = turns[kept:][::-1]
+    is_due = isinstance(keep, Budget) and keep.messages is not None
     count = counter(family_of(sight.options.get("model"), sight.target), exact=False)
     for many in _fewer(len(old)):
         for share in SHARES:
             text = _prompt(sight, old[:many], share, instructions)
             if limit is None or count(text) + 10 <= limit:
                 following = old[many][0].ids[0] if many < len(old) else first
-                return Ask(_as_window(text, sight), text, following, many)
+                return Ask(_as_window(text, sight), text, following, many, is_due)
     return Refused("summary", f"even one turn does not fit a request of {limit} tokens")
 
 
 def accept(asked: Ask, answer: Any, sight: Sight) -> Proposal:
     """The mark of a summary. ReclaimRefused when the answer is no text, or is no smaller
-    than what it would stand for."""
+    than what it would stand for, where that is what it was asked for."""
     if not isinstance(answer, str) or not answer.strip():
         given = "nothing" if not answer else f"a {type(answer).__name__}"
         raise ReclaimRefused(
@@ -86,7 +93,7 @@ def accept(asked: Ask, answer: Any, sight: Sight) -> Proposal:
         )
     mark: Json = {"role": "mark", "kind": "summary", "text": answer.strip()}
     what = f"a summary stands for {asked.turns} turn(s)"
-    proposal = sight.propose("summary", mark, asked.ref_id, what)
+    proposal = sight.propose("summary", mark, asked.ref_id, what, shrinks=not asked.is_due)
     if isinstance(proposal, Refused):
         raise ReclaimRefused(
             f"the summary is no smaller than what it replaces: {proposal.why}",
