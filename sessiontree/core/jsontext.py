@@ -93,12 +93,21 @@ def load(text: str, what: str = "message") -> Any:
 def stored(text: str, where: str) -> dict[str, Any]:
     """An object that was written by the store; StoreCorrupt when it is none any more."""
     try:
-        value = json.loads(text)
+        value = _quickly(text)
     except (ValueError, TypeError) as error:
         raise StoreCorrupt(f"{where} is not what was saved: {error}") from error
     if not isinstance(value, dict):
         raise StoreCorrupt(f"{where} is not what was saved: it is {_kind(value)}")
     return cast("dict[str, Any]", value)
+
+
+def _quickly(text: str) -> Any:
+    """``json.loads``, which looks for white space around the value first and last."""
+    try:
+        value, end = _DEFAULT.raw_decode(text)
+    except (ValueError, TypeError):
+        end, value = -1, None
+    return value if end == len(text) else json.loads(text)
 
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}
@@ -223,3 +232,5 @@ def _kind(value: object) -> str:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 """One for all: json.loads makes a new one at every call that has an option."""
+
+_DEFAULT = json.JSONDecoder()

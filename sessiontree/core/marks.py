@@ -19,7 +19,7 @@ Without a ``ref_id`` a mark reaches everything before itself. Our own marks are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
@@ -148,6 +148,11 @@ class Edits:
     @property
     def is_none(self) -> bool:
         return not self.elisions and not self.drops_images
+
+    @property
+    def key(self) -> Hashable:
+        """The same for all edits that do the same, as stored marks never change."""
+        return (self.drops_images, self.is_stale, *[mark.at for mark in self.elisions])
 
 
 NO_EDITS = Edits()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from sessiontree.core import images, tokens
 from sessiontree.core.marks import Item
@@ -40,21 +40,22 @@ class Meter:
     def entry(self, entry: Entry) -> int:
         """Tokens of an entry, counted once."""
         if entry.tokens < 0:
-            entry.tokens = PER_MESSAGE + self._blocks(entry)
+            shape, text = self.shape, self.text
+            total = PER_MESSAGE
+            for block in entry.blocks:
+                for said in shape.texts(block):
+                    total += text(said)
+            if not shape.holders.isdisjoint(entry.kinds):
+                for _, _, picture in inside_of(entry, shape):
+                    total += images.tokens_of(picture, self.family, self.model)
+            entry.tokens = total
         return entry.tokens
 
-    def _blocks(self, entry: Entry) -> int:
-        texts, text = self.shape.texts, self.text
-        total = 0
-        for block in entry.blocks:
-            for said in texts(block):
-                total += text(said)
-        for _, _, picture in inside_of(entry, self.shape):
-            total += images.tokens_of(picture, self.family, self.model)
-        return total
-
     def entries(self, entries: list[Entry]) -> int:
-        return sum(map(self.entry, entries))
+        total = 0
+        for entry in entries:
+            total += entry.tokens if entry.tokens >= 0 else self.entry(entry)
+        return total
 
     def turn(self, turn: Turn, entries: list[Entry]) -> int:
         """Tokens of a turn's entries; a caller's count holds for what is sent as stored."""
@@ -89,7 +90,34 @@ def text_of_system(system: Any) -> str:
     return text_of_system(body.get("content") or body.get("parts") or body.get("text"))
 
 
+class Rendered(NamedTuple):
+    """What a turn is sent as, what it costs, and what was reported of it."""
+
+    entries: list[Entry]
+    tokens: int
+    notes: list[Note]
+
+
+class Memory(Protocol):
+    """Keeps what was rendered, for the next window: messages never change, and neither do
+    entries once they were counted."""
+
+    def get(self, key: Hashable, /) -> Rendered | None: ...
+    def put(self, key: Hashable, message_id: int, value: Rendered, /) -> None:
+        """``message_id`` is the newest message of the turn."""
+        ...
+
+
 # --- By the provider's own report -------------------------------------------------------
+
+
+class Note(NamedTuple):
+    """What a message says for ``Reports``: its estimate, and what was reported with it."""
+
+    id: int
+    is_stale: bool
+    guess: int
+    said: Reported | None
 
 
 @dataclass(slots=True)
@@ -119,16 +147,32 @@ class Reports:
     def factor(self) -> float:
         return self._told / self._guessed if self._guessed >= self.ENOUGH else 1.0
 
-    def add(self, item: Item, is_stale: bool, guess: int) -> None:
-        """Take note of a message, newest first; ``guess`` is its estimate."""
-        self._since += guess
-        if is_stale != self._stale:
-            self._stale, self._later = is_stale, None
-        said = self._report_of(item)
+    def notes(self, turn: Turn, entries: list[Entry]) -> list[Note]:
+        """What there is to note of a turn, newest message first."""
+        if not any(edits.is_stale for edits in turn.edits) and not any(
+            item.role == "assistant" and item.usage for item in turn.items
+        ):  # nothing was reported: all that matters is what they come to
+            return [Note(0, False, sum([e.tokens for e in entries if e.sources]), None)]
+        guesses: dict[int, int] = {}
+        for entry in entries:
+            if entry.sources:
+                guesses[entry.sources[0]] = guesses.get(entry.sources[0], 0) + entry.tokens
+        found = zip(reversed(turn.items), reversed(turn.edits), strict=True)
+        return [
+            Note(item.id, edits.is_stale, guesses.get(item.id, 0), self._report_of(item))
+            for item, edits in found
+        ]
+
+    def add(self, note: Note) -> None:
+        """Take note of a message, newest first."""
+        self._since += note.guess
+        if note.is_stale != self._stale:
+            self._stale, self._later = note.is_stale, None
+        said = note.said
         if said is None:
             return
-        if self.anchor is None and not is_stale:
-            self.anchor = (item.id, said)
+        if self.anchor is None and not note.is_stale:
+            self.anchor = (note.id, said)
         if self._later is not None:
             self._compare(self._later - said.input)
         self._later, self._since = said.input, 0

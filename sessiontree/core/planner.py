@@ -8,19 +8,19 @@ further back than the window reaches.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sessiontree.core import marks, render, rules, stand_in
-from sessiontree.core.marks import NO_EDITS, Item
+from sessiontree.core.marks import Item
 from sessiontree.core.message import Codecs, Part, text_of
-from sessiontree.core.meter import Count, Meter, Reports, scaled
+from sessiontree.core.meter import Count, Memory, Meter, Rendered, Reports, scaled
 from sessiontree.core.rules import Entry, Facts, Request, Shape, Step, limits
 from sessiontree.core.rules import images as pictures
 from sessiontree.core.rules.pairs import match
 from sessiontree.core.rules.thinking import binds_thinking
 from sessiontree.core.tokens import family_of
-from sessiontree.core.turns import Reader, Turn
+from sessiontree.core.turns import Reader, Turn, pinned_of, spare
 from sessiontree.core.window import Budget, Dropped, Window
 from sessiontree.errors import BudgetTooSmall, WindowError
 
@@ -55,6 +55,7 @@ class Planner:
                 calls without (rule B5)
     anchored    whether what the provider reported corrects the count
     draw        draws the pages of a snapshot (``reclaim.draw``); else its text is sent
+    memory      what was rendered for earlier windows of the conversation
 
     WindowError: an unknown target, a budget that is none, a pinned message off the path.
     """
@@ -74,6 +75,7 @@ class Planner:
         tools: bool | None = None,
         anchored: bool = True,
         draw: stand_in.Draw | None = None,
+        memory: Memory | None = None,
     ) -> None:
         if thinking not in ("auto", "keep", "drop"):
             raise WindowError(f"thinking is {thinking!r}", hint="one of auto, keep, drop")
@@ -86,6 +88,7 @@ class Planner:
         self.model = model
         self._count, self._exact, self._tools = count, exact, tools
         self._draw = draw
+        self._memory = memory if count is None else None
         self._is_anchored = anchored and count is None
         self._meter: Meter | None = None
         self._reports: Reports | None = None
@@ -99,6 +102,7 @@ class Planner:
         self._missing = set(pinned)
         self._pinned = frozenset(pinned)
         self._planned = 0
+        self._many = 0
         self._is_full = False
         self._passed: int | None = None
         """The newest message that is left out because the budget is full."""
@@ -111,13 +115,13 @@ class Planner:
         """Take the next older message. False when no more are wanted."""
         if self.model is None and self._meter is None and self._answers_here(item):
             self.model = item.model
-        if item.role in ("mark", "system"):  # never sent from where they stand
+        if self._missing and item.role in ("mark", "system"):  # never sent from where they stand
             self._missing.discard(item.id)
-        if item.role == "mark" and self.is_done:  # what is pinned is sent as it was said
+        if self.is_done and item.role == "mark":  # what is pinned is sent as it was said
             return bool(self._missing)
         for turn in self._reader.feed(item):
             self._take(turn)
-        if not self._is_full and self._is_hopeless():
+        if self.budget.tokens is not None and not self._is_full and self._is_hopeless():
             self._release()
             self._fill(self._reader.items[0].id)
         return not self.is_done or bool(self._missing)
@@ -188,27 +192,48 @@ class Planner:
 
     def _keep(self, turn: Turn) -> None:
         """Take the turn if it still fits, else what is pinned of it."""
-        if not self._pinned.isdisjoint(turn.ids):
-            _spare(turn, self._pinned)
+        if self._pinned and not self._pinned.isdisjoint(turn.ids):
+            spare(turn, self._pinned)
         if self._is_full or turn.is_past_cut:
             self._pin_from(turn)
             return
-        assert self._meter is not None
-        entries = render.entries_of(turn, self.shape, self.codecs)
-        cost = self._meter.turn(turn, entries)
+        entries, cost, notes = self._rendered(turn)
         if self._kept and not self._fits(cost, len(turn.items)):
             self._fill(turn.ids[-1])
             self._pin_from(turn)
             return
         self._kept.append(_Kept(turn, entries, cost))
         self._planned += cost
+        self._many += len(turn.items)
         if self._missing:
             self._missing.difference_update(turn.ids)
-        self._note_reports(turn, entries)
+        assert self._reports is not None
+        for note in notes:
+            self._reports.add(note)
+
+    def _rendered(self, turn: Turn) -> Rendered:
+        """The turn as it is sent, from memory where it is there."""
+        key = turn.key if self._memory is not None else None
+        if self._memory is None or key is None:
+            return self._render(turn)
+        key = (self.shape.name, self.model, self._exact, self._is_anchored, *key)
+        found = self._memory.get(key)
+        if found is None:
+            found = self._render(turn)
+            self._memory.put(key, turn.items[-1].id, found)
+        return found
+
+    def _render(self, turn: Turn) -> Rendered:
+        assert self._meter is not None
+        assert self._reports is not None
+        entries = render.entries_of(turn, self.shape, self.codecs)
+        cost = self._meter.turn(turn, entries)
+        notes = self._reports.notes(turn, entries) if self._is_anchored else []
+        return Rendered(entries, cost, notes)
 
     def _fits(self, cost: int, many: int) -> bool:
         most = self.budget.messages
-        if most is not None and many + sum(len(k.turn.items) for k in self._kept) > most:
+        if most is not None and many + self._many > most:
             return False
         limit = self.budget.tokens
         return limit is None or scaled(self._planned + cost, self._factor) <= limit
@@ -217,26 +242,13 @@ class Planner:
     def _factor(self) -> float:
         return self._reports.factor if self._reports is not None and self._is_anchored else 1.0
 
-    def _note_reports(self, turn: Turn, entries: list[Entry]) -> None:
-        assert self._reports is not None
-        if not self._is_anchored:
-            return
-        guesses: dict[int, int] = {}
-        for entry in entries:
-            if entry.sources:
-                guesses[entry.sources[0]] = guesses.get(entry.sources[0], 0) + entry.tokens
-        for item, edits in zip(reversed(turn.items), reversed(turn.edits), strict=True):
-            self._reports.add(item, edits.is_stale, guesses.get(item.id, 0))
-
     def _pin_from(self, turn: Turn) -> None:
         """Keep the pinned messages of a turn that is not sent."""
         if self._pinned.isdisjoint(turn.ids):
             return
         self._missing.difference_update(turn.ids)
-        kept = _pinned_of(turn, self._pinned)
-        entries = render.entries_of(kept, self.shape, self.codecs)
-        assert self._meter is not None
-        cost = self._meter.turn(kept, entries)
+        kept = pinned_of(turn, self._pinned)
+        entries, cost, _ = self._rendered(kept)
         self._pins.append(_Kept(kept, entries, cost))
 
     # --- Planning -----------------------------------------------------------------------
@@ -461,39 +473,3 @@ def plan(path: Iterable[Item], target: str, codecs: Codecs, **options: Any) -> W
         if not planner.feed(item):
             break
     return planner.finish()
-
-
-def _pinned_of(turn: Turn, pinned: frozenset[int]) -> Turn:
-    """The pinned messages of a turn, each with the calls and results that it is tied to."""
-    order = _places_of(turn, pinned)
-    items, edits = [turn.items[i] for i in order], [turn.edits[i] for i in order]
-    return Turn(items, edits, turn.is_edited, turn.is_past_cut)
-
-
-def _spare(turn: Turn, pinned: frozenset[int]) -> None:
-    """Take the edits off what is pinned of a turn."""
-    for at in _places_of(turn, pinned):
-        turn.edits[at] = replace(NO_EDITS, is_stale=turn.edits[at].is_stale)
-
-
-def _places_of(turn: Turn, pinned: frozenset[int]) -> list[int]:
-    """Where the pinned messages of a turn are, and those of their steps."""
-    kept = {i for i, item in enumerate(turn.items) if item.id in pinned}
-    for step in steps_of(turn.items):
-        if not kept.isdisjoint(step):
-            kept |= step
-    return sorted(kept)
-
-
-def steps_of(items: list[Item]) -> list[set[int]]:
-    """Indexes of the messages that make one step: calls, and what comes until all of them
-    are answered."""
-    found: list[set[int]] = []
-    open_calls = 0
-    for at, item in enumerate(items):
-        if open_calls and found:
-            found[-1].add(at)
-        elif item.open_calls:
-            found.append({at})
-        open_calls = item.open_calls
-    return found

@@ -13,65 +13,68 @@ from typing import Any, cast
 
 from sessiontree.core import marks, pairing
 from sessiontree.core.marks import Edits, Item
-from sessiontree.core.message import Codecs, Part, ToolCall, ToolResult, text_of
+from sessiontree.core.message import Codec, Codecs, Part, ToolCall, ToolResult, text_of
 from sessiontree.core.pairing import OpenCall
 from sessiontree.core.rules import pairs
-from sessiontree.core.rules.model import Entry, Shape
+from sessiontree.core.rules.model import ONE_KIND, Entry, Shape
 from sessiontree.core.turns import Turn
 
 
 def entries_of(turn: Turn, shape: Shape, codecs: Codecs) -> list[Entry]:
     """The entries of a turn, as the marks on the path leave them."""
-    parts = _linked(turn.items) if _is_foreign(turn.items, shape) else {}
+    name, items = shape.name, turn.items
+    is_foreign = [item.format != name for item in items]
+    parts = _linked(items) if True in is_foreign else []
+    codec = codecs(name)
     entries: list[Entry] = []
-    for item, edits in zip(turn.items, turn.edits, strict=True):
-        if item.format == shape.name:
-            entries.append(_opened(shape, cast("dict[str, Any]", item.native), item, edits))
+    for at, item in enumerate(items):
+        if is_foreign[at]:
+            entries += _carried(shape, codec, item, parts[at], turn.edits[at])
         else:
-            entries += _carried(shape, codecs, item, parts[item.id], edits)
-    entries = _edited(entries, turn, shape)
+            native = cast("dict[str, Any]", item.native)
+            entries.append(_opened(shape, native, item, turn.edits[at]))
+    if turn.is_edited:
+        entries = _edited(entries, turn, shape)
     return _joined(entries, shape) if parts else entries
-
-
-def _is_foreign(items: Sequence[Item], shape: Shape) -> bool:
-    return any(item.format != shape.name for item in items)
 
 
 def _opened(shape: Shape, native: dict[str, Any], item: Item, edits: Edits) -> Entry:
     entry = shape.open(native)
     entry.sources = (item.id,)
     entry.position = item.depth
-    entry.is_stale = edits.is_stale
+    if edits.is_stale:
+        entry.is_stale = True
     return entry
 
 
 def _carried(
-    shape: Shape, codecs: Codecs, item: Item, parts: list[Part], edits: Edits
+    shape: Shape, codec: Codec, item: Item, parts: list[Part], edits: Edits
 ) -> list[Entry]:
-    entries = [
-        _opened(shape, native, item, edits)
-        for native in codecs(shape.name).encode(item.role, parts)
-    ]
+    entries = [_opened(shape, native, item, edits) for native in codec.encode(item.role, parts)]
     for entry in entries:
         entry.is_carried = True
     return entries
 
 
-def _linked(items: Sequence[Item]) -> dict[int, list[Part]]:
+def _linked(items: Sequence[Item]) -> list[list[Part]]:
     """The parts of each message, calls with ids, and results with their call's id and name."""
     waiting: list[OpenCall] = []
     ids: dict[int, str] = {}
-    found: dict[int, list[Part]] = {}
+    found: list[list[Part]] = []
     for at, item in enumerate(items):
+        given = item.parts
+        if len(given) == 1 and given[0].get("type") == "text":  # most are no more
+            found.append(given)
+            continue
         parts: list[Part] = []
-        for nth, part in enumerate(item.parts):
+        for nth, part in enumerate(given):
             kind = part.get("type")
             if kind == "tool_call":
                 part = _call(part, at, item.depth, nth, waiting, ids)
             elif kind == "tool_call_response":
                 part = _answer(part, waiting, ids)
             parts.append(part)
-        found[item.id] = parts
+        found.append(parts)
     return found
 
 
@@ -120,16 +123,12 @@ def _belong_together(before: Entry, entry: Entry, shape: Shape) -> bool:
     if not (before.is_carried and entry.is_carried) or before.sender != entry.sender:
         return False
     if entry.sender == "assistant":
-        is_calls = entry.kinds == frozenset({"call"})
-        return is_calls or before.kinds == frozenset({"thinking"})
-    results = frozenset({"result"})
-    return shape.name != "openai_chat" and before.kinds == results == entry.kinds
+        return entry.kinds == ONE_KIND["call"] or before.kinds == ONE_KIND["thinking"]
+    return shape.name != "openai_chat" and before.kinds == ONE_KIND["result"] == entry.kinds
 
 
 def _edited(entries: list[Entry], turn: Turn, shape: Shape) -> list[Entry]:
     """The entries as the marks leave them."""
-    if not turn.is_edited:
-        return entries
     edits_of = {item.id: edits for item, edits in zip(turn.items, turn.edits, strict=True)}
     answers = pairs.match(entries).answers
     names = {result: call.name or result.name for call, (result, _) in answers.items()}

@@ -16,6 +16,7 @@ from importlib import import_module
 from math import ceil
 from typing import Any, NamedTuple
 
+from sessiontree.core.usage import read
 from sessiontree.errors import SessionTreeError
 
 Counter = Callable[[str], int]
@@ -97,12 +98,7 @@ def claude_version(model: str) -> tuple[int, int] | None:
 
 def estimate(text: str, family: Family = GENERIC) -> int:
     """About how many tokens ``text`` is, without a tokenizer; about 1 µs for 1 KB."""
-    if not text:
-        return 0
-    plain = family.json if text[0] in "{[" else family.prose
-    if text.isascii():
-        return ceil(len(text) / plain)
-    return ceil(_by_script(text, plain, family))
+    return _generic(text) if family is GENERIC else _estimator(family)(text)
 
 
 def _by_script(text: str, plain: float, family: Family) -> float:
@@ -129,44 +125,11 @@ class Reported(NamedTuple):
     output: int
 
 
-_INPUT = ("input_tokens", "prompt_tokens", "promptTokenCount", "prompt_token_count", "inputTokens")
-_BESIDE_INPUT = (
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "cacheReadInputTokens",
-    "cacheWriteInputTokens",
-    "toolUsePromptTokenCount",
-)
-"""Fields that providers count beside the input, not inside it."""
-_OUTPUT = (
-    "output_tokens",
-    "completion_tokens",
-    "candidatesTokenCount",
-    "candidates_token_count",
-    "outputTokens",
-)
-_BESIDE_OUTPUT = ("thoughtsTokenCount", "thoughts_token_count")
-
-
 def reported(usage: Mapping[str, Any] | None) -> Reported | None:
-    """``usage`` of any of the providers; None when it tells no input."""
-    if not usage:
-        return None
-    tokens_in = _first(usage, _INPUT)
-    if not tokens_in:
-        return None
-    tokens_in += sum(_number(usage, key) for key in _BESIDE_INPUT)
-    tokens_out = _first(usage, _OUTPUT) + sum(_number(usage, key) for key in _BESIDE_OUTPUT)
-    return Reported(tokens_in, tokens_out)
-
-
-def _first(usage: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    return next((found for name in names if (found := _number(usage, name))), 0)
-
-
-def _number(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name, usage.get(f"gen_ai.usage.{name}"))
-    return value if type(value) is int and value > 0 else 0
+    """``usage`` of any provider or program, as ``core.usage`` reads it; None when it tells no
+    input, as of a request that was given up."""
+    used = read(usage)
+    return Reported(used.sent, used.output) if used is not None and used.sent else None
 
 
 # --- Tokenizers -------------------------------------------------------------------------
@@ -188,7 +151,24 @@ def counter(family: Family, *, exact: bool | None = None) -> Counter:
             f"no tokenizer for the models of {family.name!r} is installed",
             hint="pip install 'sessiontree[tokens]', or leave exact out to estimate",
         )
-    return lambda text: estimate(text, family)
+    return _estimator(family)
+
+
+@cache
+def _estimator(family: Family) -> Counter:
+    """``estimate`` for one family: called for each text of a window."""
+    prose, braces = family.prose, family.json
+
+    def estimated(text: str) -> int:
+        if not text:
+            return 0
+        plain = braces if text[0] in "{[" else prose
+        return ceil(len(text) / plain if text.isascii() else _by_script(text, plain, family))
+
+    return estimated
+
+
+_generic = _estimator(GENERIC)
 
 
 @cache

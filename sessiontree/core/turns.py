@@ -7,7 +7,8 @@ message at a time, so that whoever reads the rows reads no more of them than nee
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 
 from sessiontree.core import marks, pairing
 from sessiontree.core.marks import NO_EDITS, Edits, Item, Mark
@@ -24,10 +25,21 @@ class Turn:
     """Whether any of the marks reaches one of its messages."""
     is_past_cut: bool = False
     """True when a cut or a summary leaves it out, its pinned messages apart."""
+    ids: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ids = [item.id for item in self.items]
 
     @property
-    def ids(self) -> list[int]:
-        return [item.id for item in self.items]
+    def key(self) -> tuple[Hashable, ...] | None:
+        """The same for turns of which the same is sent; None where a message, or a mark that
+        reaches it, is not stored yet."""
+        ids, first = self.ids, self.edits[0]
+        if min(ids) <= 0 or any(mark.at <= 0 for mark in first.elisions):
+            return None
+        if self.edits.count(NO_EDITS) == len(ids):
+            return tuple(ids)
+        return (*ids, *[edits.key for edits in self.edits])
 
 
 class _Said:
@@ -61,11 +73,13 @@ class Reader:
 
     def feed(self, item: Item) -> list[Turn]:
         """The turns that are complete now that ``item`` is known to come before them."""
+        items, role = self.items, item.role
         was_cut = self.is_cut
-        done = self._close() if self._begins_turn(before=item) else []
-        if item.role == "mark":
+        begins = items and items[-1].role == "user" and self._begins_turn(before=item)
+        done = self._close() if begins else []
+        if role == "mark":
             self._meet_mark(item)
-        elif item.role == "system":
+        elif role == "system":
             self.in_force = Edits(self.in_force.elisions, self.in_force.drops_images, True)
         else:
             self._add(item)
@@ -90,8 +104,6 @@ class Reader:
         return self._close() if self.items else []
 
     def _begins_turn(self, before: Item) -> bool:
-        if not self.items or self.items[-1].role != "user":
-            return False
         return before.open_calls == 0 or self._answers_itself()
 
     def _answers_itself(self) -> bool:
@@ -110,13 +122,13 @@ class Reader:
 
     def _add(self, item: Item) -> None:
         self.newest = self.newest or item
-        reached = [mark for mark in self.waiting if mark.ref_id == item.id]
-        for mark in reached:
-            self.waiting.remove(mark)
-            self._enforce(mark)
+        if self.waiting:
+            for mark in [mark for mark in self.waiting if mark.ref_id == item.id]:
+                self.waiting.remove(mark)
+                self._enforce(mark)
         self.items.append(item)
         self.edits.append(self.in_force)
-        if not (item.role == "tool" and self.in_force.elisions):
+        if not (self.in_force.elisions and item.role == "tool"):
             self.weight += item.tokens
 
     def _meet_mark(self, item: Item) -> None:
@@ -142,3 +154,42 @@ class Reader:
             self._cuts_next = True
         else:
             self.is_cut = True
+
+
+# --- What is pinned of a turn ----------------------------------------------------------------
+
+
+def pinned_of(turn: Turn, pinned: frozenset[int]) -> Turn:
+    """The pinned messages of a turn, each with the calls and results that it is tied to."""
+    order = _places_of(turn, pinned)
+    items, edits = [turn.items[i] for i in order], [turn.edits[i] for i in order]
+    return Turn(items, edits, turn.is_edited, turn.is_past_cut)
+
+
+def spare(turn: Turn, pinned: frozenset[int]) -> None:
+    """Take the edits off what is pinned of a turn."""
+    for at in _places_of(turn, pinned):
+        turn.edits[at] = replace(NO_EDITS, is_stale=turn.edits[at].is_stale)
+
+
+def _places_of(turn: Turn, pinned: frozenset[int]) -> list[int]:
+    """Where the pinned messages of a turn are, and those of their steps."""
+    kept = {i for i, item in enumerate(turn.items) if item.id in pinned}
+    for step in steps_of(turn.items):
+        if not kept.isdisjoint(step):
+            kept |= step
+    return sorted(kept)
+
+
+def steps_of(items: list[Item]) -> list[set[int]]:
+    """Indexes of the messages that make one step: calls, and what comes until all of them
+    are answered."""
+    found: list[set[int]] = []
+    open_calls = 0
+    for at, item in enumerate(items):
+        if open_calls and found:
+            found[-1].add(at)
+        elif item.open_calls:
+            found.append({at})
+        open_calls = item.open_calls
+    return found

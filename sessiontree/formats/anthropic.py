@@ -74,6 +74,9 @@ class Anthropic:
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
         if role == "mark":
             return []
+        text = shapes.plain_text(parts)
+        if text is not None:
+            return [{"role": "user" if role == "tool" else role, "content": text}]
         answers, rest = shapes.split(shapes.with_ids(parts))
         results = [_result(part) for part in answers]
         sender: Role = "user" if role == "tool" else role

@@ -96,6 +96,9 @@ class Gemini:
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
         if role == "mark":
             return []
+        text = shapes.plain_text(parts)
+        if text is not None:
+            return [{"role": _SENT_AS[role], "parts": [{"text": text}]}]
         results, rest = shapes.split(parts)
         answers = [_response(part) for part in results]
         said = [block for part in rest for block in _blocks(part, role)]

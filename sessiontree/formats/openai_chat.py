@@ -61,6 +61,9 @@ class OpenAIChat:
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
         if role == "mark":
             return []
+        text = shapes.plain_text(parts)
+        if text is not None:
+            return [{"role": "user" if role == "tool" else role, "content": text}]
         results, rest = shapes.split(shapes.with_ids(parts))
         answers = [_result_message(part) for part in results]
         said = _message("user" if role == "tool" else role, rest)

@@ -100,6 +100,9 @@ class OpenAIResponses:
     def encode(self, role: Role, parts: Sequence[Part]) -> list[dict[str, Any]]:
         if role == "mark":
             return []
+        text = shapes.plain_text(parts)
+        if text is not None:
+            return [{"role": "user" if role == "tool" else role, "content": text}]
         numbered = shapes.with_ids(parts)
         if role == "tool":
             results, rest = shapes.split(numbered)

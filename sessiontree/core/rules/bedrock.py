@@ -35,6 +35,8 @@ class BedrockShape(ListShape):
     }
 
     def block(self, native: Json) -> Block:
+        if len(native) == 1 and "text" in native:  # most are no more
+            return Block("text", native)
         key = next((key for key in native if key in KINDS), "")
         kind = KINDS.get(key, "other")
         if kind == "thinking":
@@ -105,9 +107,7 @@ def say_tools_in_words(request: Request) -> None:
     """Calls and results as text, for a request that offers no tools (B5)."""
     if request.facts.tools is not False:
         return
-    names = {
-        result: call.name for call, (result, _) in pairs.match(request.entries).answers.items()
-    }
+    names = {result: call.name for call, (result, _) in pairs.matches_of(request).answers.items()}
     touched = [e for e in request.entries if not e.kinds.isdisjoint(("call", "result"))]
     request.entries = [
         entry.having([_in_words(request, block, entry, names) for block in entry.blocks])

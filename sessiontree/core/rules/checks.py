@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from sessiontree.core.rules.model import Block, Entry, Fault, Request
+from sessiontree.core.rules.model import Block, Entry, Fault, Kind, Request
 
 MAX_CACHE_MARKS = 4
 
@@ -52,10 +52,14 @@ def empty_text(request: Request) -> Iterator[Fault]:
     """Text blocks without text, and messages without blocks (A13, B8, G7)."""
     texts = request.shape.texts
     for at, entry in enumerate(request.entries):
+        if entry.has_empty_text is False:
+            continue
         if not entry.blocks:
             yield Fault(at, "the message is empty")
+        entry.has_empty_text = not entry.blocks
         for part, block in enumerate(entry.blocks):
             if block.kind == "text" and not texts(block)[0].strip():
+                entry.has_empty_text = True
                 yield Fault(at, "a text block is empty", part)
 
 
@@ -98,15 +102,12 @@ def is_empty_error(request: Request, block: Block) -> bool:
     return failed and not request.shape.inner(block) and not any(request.shape.texts(block))
 
 
-def blocks_of(request: Request, kind: str) -> Iterator[tuple[int, int, Block]]:
+def blocks_of(request: Request, kind: Kind) -> Iterator[tuple[int, int, Block]]:
     """(index of the message, index of the block, block) for each block of a kind."""
-    if kind not in request.kinds:
-        return
-    for at, entry in enumerate(request.entries):
-        if kind in entry.kinds:
-            for part, block in enumerate(entry.blocks):
-                if block.kind == kind:
-                    yield at, part, block
+    for at, entry in request.holding(kind):
+        for part, block in enumerate(entry.blocks):
+            if block.kind == kind:
+                yield at, part, block
 
 
 # --- Cache marks ----------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def blocks_of(request: Request, kind: str) -> Iterator[tuple[int, int, Block]]:
 def too_many_cache_marks(request: Request) -> Iterator[Fault]:
     """More than four blocks with cache_control (A14)."""
     found = cache_marks_in_system(request.facts.system)
-    found += sum(len(marked(entry)) for entry in request.entries)
+    found += sum(1 for entry in request.entries for block in entry.blocks if is_marked(block))
     if found > MAX_CACHE_MARKS:
         yield Fault(-1, f"{found} blocks carry cache_control")
 
@@ -136,7 +137,9 @@ def marked(entry: Entry) -> list[int]:
 def is_marked(block: Block) -> bool:
     if "cache_control" in block.native:
         return True
-    inner = block.native.get("content") if block.kind == "result" else None
+    if block.kind != "result":
+        return False
+    inner = block.native.get("content")
     return isinstance(inner, list) and any(
         isinstance(item, dict) and "cache_control" in item for item in cast("list[Any]", inner)
     )

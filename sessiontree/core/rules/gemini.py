@@ -32,6 +32,8 @@ class GeminiShape(ListShape):
     }
 
     def block(self, native: Json) -> Block:
+        if len(native) == 1 and "text" in native:  # most are no more
+            return Block("text", native)
         body = inside(native, CALL) or inside(native, RESULT)
         if body is not None:
             kind: Kind = "call" if inside(native, CALL) is not None else "result"
@@ -116,45 +118,38 @@ def _with_parts(body: Json, inner: list[Json]) -> Json:
 
 def counts_differ(request: Request) -> Iterator[Fault]:
     """As many functionResponses in the next content as there were functionCalls (G1)."""
-    if "call" not in request.kinds:
-        return
     entries = request.entries
-    for at, entry in enumerate(entries):
-        if "call" in entry.kinds:
-            calls = len(entry.calls)
-            results = len(entries[at + 1].results) if at + 1 < len(entries) else 0
-            if calls != results:
-                names = tuple(call.name for call in entry.calls)
-                what = f"{calls} call(s) ({', '.join(names)}), {results} response(s)"
-                yield Fault(at, what, ids=tuple(c.id for c in entry.calls if c.given))
+    for at, entry in request.holding("call"):
+        calls = len(entry.calls)
+        results = len(entries[at + 1].results) if at + 1 < len(entries) else 0
+        if calls != results:
+            names = tuple(call.name for call in entry.calls)
+            what = f"{calls} call(s) ({', '.join(names)}), {results} response(s)"
+            yield Fault(at, what, ids=tuple(c.id for c in entry.calls if c.given))
 
 
 def call_out_of_turn(request: Request) -> Iterator[Fault]:
     """A functionCall that follows neither a user nor a functionResponse content (G2)."""
-    if "call" not in request.kinds:
-        return
     entries = request.entries
-    for at, entry in enumerate(entries):
-        if "call" in entry.kinds and (at == 0 or entries[at - 1].sender == "assistant"):
+    for at, _ in request.holding("call"):
+        if at == 0 or entries[at - 1].sender == "assistant":
             where = "the first content" if at == 0 else "behind a content of the model"
             yield Fault(at, f"a function call is {where}")
 
 
 def response_out_of_turn(request: Request) -> Iterator[Fault]:
     """A functionResponse that does not follow a functionCall (G3)."""
-    if "result" not in request.kinds:
-        return
     entries = request.entries
-    for at, entry in enumerate(entries):
-        if "result" in entry.kinds and (at == 0 or "call" not in entries[at - 1].kinds):
+    for at, entry in request.holding("result"):
+        if at == 0 or "call" not in entries[at - 1].kinds:
             ids = tuple(result.id for result in entry.results if result.given)
             yield Fault(at, "a function response follows no function call", ids=ids)
 
 
 def beside_responses(request: Request) -> Iterator[Fault]:
     """Something else in a content of functionResponses (G4)."""
-    for at, entry in enumerate(request.entries):
-        if "result" in entry.kinds and len(entry.kinds) > 1:
+    for at, entry in request.holding("result"):
+        if len(entry.kinds) > 1:
             yield Fault(at, "a content of function responses holds something else")
 
 

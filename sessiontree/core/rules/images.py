@@ -23,13 +23,16 @@ def find(request: Request) -> list[Found]:
     """All images, oldest first; looked for once, until the entries change."""
     if request.kinds.isdisjoint(request.shape.holders):
         return []
-    if request.pictures is None:
-        request.pictures = [
+    found = request.found.get("images")
+    if found is None:
+        holders = request.shape.holders
+        found = request.found["images"] = [
             Found(at, part, inside, picture)
             for at, entry in enumerate(request.entries)
+            if not holders.isdisjoint(entry.kinds)
             for part, inside, picture in inside_of(entry, request.shape)
         ]
-    return request.pictures
+    return found
 
 
 def inside_of(entry: Entry, shape: Shape) -> Iterator[tuple[int, int | None, Picture]]:

@@ -58,7 +58,7 @@ class ListShape:
         )
         raw = native.get(self.key)
         if isinstance(raw, str):
-            blocks = (self.text(raw, sender),)
+            blocks = (Block("text", self.text_inside(raw, sender)),)
         else:
             blocks = tuple([self.block(item) for item in dicts(raw)])
         return Entry(sender, blocks, native, {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from sessiontree.core.images import Picture
 
@@ -19,12 +19,15 @@ Kind = Literal[
     "text", "call", "result", "thinking", "image", "media", "server_call", "server_result", "other"
 ]
 Sender = Literal["user", "assistant", "system"]
+ONE_KIND: dict[Kind, frozenset[str]] = {kind: frozenset({kind}) for kind in get_args(Kind)}
+"""What an entry holds that has one block only: most have."""
 
 
-@dataclass(slots=True, frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Block:
     """One block of a message. ``native`` is shared with the stored message: not to be
-    changed. ``id`` pairs a call with its result; ``given`` is False where there is none."""
+    changed, nor is the block (a frozen class would take three times as long to make).
+    ``id`` pairs a call with its result; ``given`` is False where there is none."""
 
     kind: Kind
     native: Json
@@ -58,9 +61,15 @@ class Entry:
     """True when it was made from a message of another format."""
     tokens: int = -1
     kinds: frozenset[str] = frozenset()
+    has_empty_text: bool | None = None
+    """Whether one of its texts is blank, once that was looked for."""
 
     def __post_init__(self) -> None:
-        self.kinds = frozenset([block.kind for block in self.blocks])
+        blocks = self.blocks
+        if len(blocks) == 1:
+            self.kinds = ONE_KIND[blocks[0].kind]
+        else:
+            self.kinds = frozenset([block.kind for block in blocks])
 
     @property
     def calls(self) -> list[Block]:
@@ -182,7 +191,7 @@ class Step:
 class Request:
     """A request while it is checked and mended."""
 
-    __slots__ = ("_entries", "_kinds", "facts", "pictures", "shape", "steps")
+    __slots__ = ("_entries", "_holding", "_kinds", "facts", "found", "shape", "steps")
 
     def __init__(self, shape: Shape, entries: list[Entry], facts: Facts | None = None) -> None:
         self.shape = shape
@@ -190,8 +199,10 @@ class Request:
         self.steps: list[Step] = []
         self._entries = entries
         self._kinds: frozenset[str] | None = None
-        self.pictures: Any = None
-        """The images in it, once they were looked for (``images.find``)."""
+        self._holding: dict[str, list[tuple[int, Entry]]] = {}
+        self.found: dict[str, Any] = {}
+        """What was looked for in these entries, and is not to be looked for again: the images,
+        which result answers which call."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -200,7 +211,8 @@ class Request:
     @entries.setter
     def entries(self, entries: list[Entry]) -> None:
         self._entries = entries
-        self._kinds = self.pictures = None
+        self._kinds = None
+        self._holding, self.found = {}, {}
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -208,6 +220,15 @@ class Request:
         if self._kinds is None:
             self._kinds = frozenset[str]().union(*[entry.kinds for entry in self._entries])
         return self._kinds
+
+    def holding(self, kind: Kind) -> list[tuple[int, Entry]]:
+        """(index, entry) of the entries that hold a block of a kind."""
+        found = self._holding.get(kind)
+        if found is None:
+            entries = enumerate(self._entries) if kind in self.kinds else ()
+            found = [(at, entry) for at, entry in entries if kind in entry.kinds]
+            self._holding[kind] = found
+        return found
 
     def note(self, rule: str, what: str, *entries: Entry, **data: Any) -> None:
         sources = tuple(sorted({i for entry in entries for i in entry.sources}))

@@ -46,11 +46,15 @@ class ChatShape:
             block = Block("result", native, string(native.get("tool_call_id")))
             return Entry("user", (block,), native, {})
         sender = SENDERS.get(str(role), "user")
+        content = native.get("content")
+        if len(native) == 2 and isinstance(content, str) and "role" in native:  # most are no more
+            block = Block("text", {"type": "text", "text": content})
+            return Entry(sender, (block,), native, {"role": role})
         shell = {
             key: value for key, value in native.items() if key not in ("content", "tool_calls")
         }
         calls = [self._call(call) for call in dicts(native.get("tool_calls"))]
-        return Entry(sender, (*self._content(native.get("content")), *calls), native, shell)
+        return Entry(sender, (*self._content(content), *calls), native, shell)
 
     def _content(self, content: object) -> tuple[Block, ...]:
         if isinstance(content, str):
@@ -150,10 +154,11 @@ def _closed(said: list[Json], sender: Sender) -> str | list[Json] | None:
 def results_without_calls(request: Request) -> Iterator[Fault]:
     """A tool message that answers no open call before it (C1)."""
     waiting: set[str] = set()
-    for at, entry in enumerate(request.entries):
-        if "result" not in entry.kinds:
-            waiting = {call.id for call in entry.calls}
-            continue
+    last = -2
+    for at, entry in request.holding("result"):
+        if at != last + 1:  # the first after a message of another kind
+            waiting = {call.id for call in request.entries[at - 1].calls} if at else set()
+        last = at
         call_id = entry.blocks[0].id
         if call_id not in waiting:
             yield Fault(at, f"no open call {call_id!r} in the message before", ids=(call_id,))
@@ -162,19 +167,16 @@ def results_without_calls(request: Request) -> Iterator[Fault]:
 
 def calls_without_results(request: Request) -> Iterator[Fault]:
     """Calls that are not all answered before a message of another role (C2)."""
-    if "call" not in request.kinds:
-        return
-    waiting: set[str] = set()
-    caller = -1
-    for at, entry in enumerate([*request.entries, None]):
-        if entry is not None and "result" in entry.kinds:
-            waiting.discard(entry.blocks[0].id)
-            continue
+    entries = request.entries
+    for at, entry in request.holding("call"):
+        waiting = {call.id for call in entry.calls}
+        after = at + 1
+        while after < len(entries) and "result" in entries[after].kinds:
+            waiting.discard(entries[after].blocks[0].id)
+            after += 1
         if waiting:
             missing = tuple(sorted(waiting))
-            yield Fault(caller, f"no tool message for {', '.join(missing)}", ids=missing)
-        caller = at
-        waiting = {call.id for call in entry.calls} if entry is not None else set()
+            yield Fault(at, f"no tool message for {', '.join(missing)}", ids=missing)
 
 
 def says_nothing(request: Request) -> Iterator[Fault]:

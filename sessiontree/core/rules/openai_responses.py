@@ -130,8 +130,8 @@ def calls_without_outputs(request: Request) -> Iterator[Fault]:
     """Calls without an output behind them (R1)."""
     if "call" not in request.kinds:
         return
-    answers = pairs.match(request.entries).answers
-    for at, entry in enumerate(request.entries):
+    answers = pairs.matches_of(request).answers
+    for at, entry in request.holding("call"):
         for call in entry.calls:
             if call not in answers:
                 yield Fault(at, f"no output for {call.id!r}", ids=(call.id,))
@@ -141,8 +141,8 @@ def outputs_without_calls(request: Request) -> Iterator[Fault]:
     """Outputs without a call before them (R2)."""
     if "result" not in request.kinds:
         return
-    orphans = {block for block, _ in pairs.match(request.entries).orphans}
-    for at, entry in enumerate(request.entries):
+    orphans = {block for block, _ in pairs.matches_of(request).orphans}
+    for at, entry in request.holding("result"):
         for result in entry.results:
             if result in orphans:
                 yield Fault(at, f"no call {result.id!r} before it", ids=(result.id,))
@@ -151,7 +151,7 @@ def outputs_without_calls(request: Request) -> Iterator[Fault]:
 def settle(request: Request) -> None:
     """Every call with its output behind it, no output without its call. Items may otherwise
     stand in any order, so none is moved."""
-    shape, matches = request.shape, pairs.match(request.entries)
+    shape, matches = request.shape, pairs.matches_of(request)
     orphans = {block for block, _ in matches.orphans}
     entries: list[Entry] = []
     for entry in request.entries:
@@ -242,9 +242,7 @@ def drop_ids_without_reasoning(request: Request) -> None:
 
 def id_of_another_kind(request: Request) -> Iterator[Fault]:
     """A function_call whose item id does not begin with ``fc`` (R5)."""
-    if "call" not in request.kinds:
-        return
-    for at, entry in enumerate(request.entries):
+    for at, entry in request.holding("call"):
         native = entry.blocks[0].native
         item_id = native.get("id")
         if native.get("type") != "function_call" or item_id is None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sessiontree.core import pairing
 from sessiontree.core.message import ToolCall, ToolResult
 from sessiontree.core.pairing import OpenCall
-from sessiontree.core.rules.model import Block, Entry, Fault, Request, Shape
+from sessiontree.core.rules.model import Block, Entry, Fault, Kind, Request, Shape
 
 INTERRUPTED = (
     "[No result: the call was interrupted before a result was recorded. "
@@ -26,12 +26,8 @@ INTERRUPTED = (
 
 def unanswered_next(request: Request) -> Iterator[Fault]:
     """Calls that the next message does not answer (A1, B3)."""
-    if "call" not in request.kinds:
-        return
     entries = request.entries
-    for at, entry in enumerate(entries):
-        if "call" not in entry.kinds:
-            continue
+    for at, entry in request.holding("call"):
         after = entries[at + 1] if at + 1 < len(entries) else None
         answered = {result.id for result in after.results} if after else set[str]()
         missing = tuple(call.id for call in entry.calls if call.id not in answered)
@@ -41,12 +37,8 @@ def unanswered_next(request: Request) -> Iterator[Fault]:
 
 def stray_results(request: Request) -> Iterator[Fault]:
     """Results that answer no call of the previous message, or one already answered (A2, B4)."""
-    if "result" not in request.kinds:
-        return
     entries = request.entries
-    for at, entry in enumerate(entries):
-        if "result" not in entry.kinds:
-            continue
+    for at, entry in request.holding("result"):
         open_ids = [call.id for call in entries[at - 1].calls] if at else []
         for part, block in enumerate(entry.blocks):
             if block.kind != "result":
@@ -60,7 +52,7 @@ def stray_results(request: Request) -> Iterator[Fault]:
 
 def results_not_first(request: Request) -> Iterator[Fault]:
     """Results behind something else in their message (A3)."""
-    for at, entry in _with_kind(request, "result"):
+    for at, entry in request.holding("result"):
         leading = len(entry.results)
         late = tuple(b.id for b in entry.blocks[leading:] if b.kind == "result")
         if late:
@@ -69,7 +61,7 @@ def results_not_first(request: Request) -> Iterator[Fault]:
 
 def said_after_call(request: Request) -> Iterator[Fault]:
     """Something other than a call behind the first call of a message (A4)."""
-    for at, entry in _with_kind(request, "call"):
+    for at, entry in request.holding("call"):
         if len(entry.calls) == len(entry.blocks):
             continue
         kinds = [block.kind for block in entry.blocks]
@@ -83,7 +75,7 @@ def said_after_call(request: Request) -> Iterator[Fault]:
 def repeated_ids(request: Request) -> Iterator[Fault]:
     """Call ids that were used by an earlier message of the request (A5)."""
     seen: set[str] = set()
-    for at, entry in _with_kind(request, "call"):
+    for at, entry in request.holding("call"):
         for part, block in enumerate(entry.blocks):
             if block.kind == "call" and block.given:
                 if block.id in seen:
@@ -93,8 +85,10 @@ def repeated_ids(request: Request) -> Iterator[Fault]:
 
 def repeated_ids_in_message(request: Request) -> Iterator[Fault]:
     """Call ids used twice in one message (C3)."""
-    for at, entry in _with_kind(request, "call"):
+    for at, entry in request.holding("call"):
         ids = [call.id for call in entry.calls]
+        if len(set(ids)) == len(ids):
+            continue
         twice = tuple(sorted({i for i in ids if ids.count(i) > 1}))
         if twice:
             yield Fault(at, f"ids used twice: {', '.join(twice)}", ids=twice)
@@ -103,19 +97,12 @@ def repeated_ids_in_message(request: Request) -> Iterator[Fault]:
 def illegal_ids(request: Request) -> Iterator[Fault]:
     """Ids in a form that the provider does not take (A17, B9, C5)."""
     legal = request.shape.legal_id
-    for kind in ("call", "result"):
-        for at, entry in _with_kind(request, kind):
+    kinds: tuple[Kind, Kind] = ("call", "result")
+    for kind in kinds:
+        for at, entry in request.holding(kind):
             for part, block in enumerate(entry.blocks):
                 if block.kind == kind and legal(block.id) != block.id:
                     yield Fault(at, f"the id {block.id!r} is not allowed", part, (block.id,))
-
-
-def _with_kind(request: Request, kind: str) -> Iterator[tuple[int, Entry]]:
-    if kind not in request.kinds:
-        return
-    for at, entry in enumerate(request.entries):
-        if kind in entry.kinds:
-            yield at, entry
 
 
 # --- Which result answers which call ------------------------------------------------------
@@ -145,6 +132,14 @@ def match(entries: Sequence[Entry]) -> Matches:
                 found.orphans.append((block, entry))
             else:
                 found.answers[blocks[id(opened.call)]] = (block, entry)
+    return found
+
+
+def matches_of(request: Request) -> Matches:
+    """The same of a request, until its entries change."""
+    found = request.found.get("matches")
+    if found is None:
+        found = request.found["matches"] = match(request.entries)
     return found
 
 
@@ -318,7 +313,7 @@ def rename(request: Request) -> None:
     """Ids legal, and each used once. A new id is made from the old one and the message's
     place on the path, so that it is the same in every window."""
     shape = request.shape
-    answers = match(request.entries).answers
+    answers = matches_of(request).answers
     seen: set[str] = set()
     new_ids: dict[Block, str] = {}
     for entry in request.entries:
