@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BENCH  := .venv-bench
 
-.PHONY: help install test check format schema demo bench torture clean
+.PHONY: help install test check format schema demo bench bench-peers torture clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,11 +36,19 @@ schema: install ## write schema.sql from the tables
 demo: install ## the main job, on real input
 	$(BIN)/sessiontree demo
 
-bench: install ## the figures in the README
-	$(BIN)/python benchmarks/engine.py
+bench: install ## the figures and charts in docs/benchmarks; QUICK=1 prints a small run
+	$(BIN)/python benchmarks/engine.py $(if $(QUICK),--quick)
+
+$(BENCH)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+bench-peers: $(BENCH)/.installed ## the same work by other frameworks' stores, side by side; QUICK=1
+	$(BENCH)/bin/python benchmarks/compare.py $(if $(QUICK),--quick)
 
 torture: install ## the long forms: 10,000 kills, a million operations, …
 	$(BIN)/python -m pytest -q -m long tests/torture
 
 clean: ## remove what was built
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) dist build .pytest_cache .ruff_cache .hypothesis

@@ -61,7 +61,7 @@ CASES = (
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
     for number, case in enumerate(CASES):
-        for figure in await _compare(bench, case, bench.pick(256, 64), f"appends-{number}"):
+        for figure in await _compare(bench, case, bench.pick(256, 64, 8), f"appends-{number}"):
             yield figure
 
 
@@ -81,7 +81,7 @@ async def _compare(bench: Bench, case: Case, count: int, name: str) -> list[Figu
         async with open_store(bench.folder / f"{name}.db", durability=case.durability) as store:
             chats = [await store.conversation() for _ in range(case.at_once)]
             times = await race(
-                bench.pick(15, 3), {"ours": partial(_ours, chats, said), **contenders}
+                bench.rounds(15), {"ours": partial(_ours, chats, said), **contenders}
             )
     told = per_second(count)
     return [

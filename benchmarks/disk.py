@@ -16,7 +16,7 @@ from sessiontree import open_store
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    count = bench.pick(10_000, 2_000)
+    count = bench.pick(10_000, 2_000, 400)
     text = sum(map(length, messages(count)))
     mine = await _ours(bench.folder / "disk.db", count)
     plain = _plain(Plain(bench.folder / "disk-plain.db", "normal"), count)

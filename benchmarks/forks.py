@@ -37,7 +37,7 @@ LARGE = 100 * KB
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    length = bench.pick(5_000, 400)
+    length = bench.pick(5_000, 400, 40)
     async with AsyncExitStack() as stack:
         contenders: dict[str, Contender] = {}
         for size in (SMALL, LARGEST_COPIED, LARGE):
@@ -48,7 +48,7 @@ async def run(bench: Bench) -> AsyncIterator[Figure]:
             contenders[f"plain {size}"] = _plain(plain, length, size)
         lean = stack.enter_context(closing(Lean(_file(bench, "lean", SMALL))))
         contenders["lean"] = _plain(lean, length, SMALL)
-        times = await race(bench.pick(9, 3), contenders)
+        times = await race(bench.rounds(9), contenders)
     small, fork = times[f"ours {SMALL}"], f"fork {number(length)} messages"
     copied, plainly = times[f"ours {LARGEST_COPIED}"], times[f"plain {LARGEST_COPIED}"]
     target = at_most(1.5, 1.3)

@@ -35,7 +35,7 @@ TIMES = 50
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    whole, long = bench.pick(10_000, 2_000), bench.pick(50_000, 10_000)
+    whole, long = bench.pick(10_000, 2_000, 200), bench.pick(50_000, 10_000, 400)
     async for figure in _compare(
         bench, f"load {number(whole)} messages", whole, None, 1, at_most(1.5, 1.2)
     ):
@@ -65,7 +65,7 @@ async def _compare(
                 ),
                 "lean": blocking(partial(_plain, lean, _fill(lean, length), newest, times, said)),
             }
-            spent = await race(bench.pick(21, 3), contenders)
+            spent = await race(bench.rounds(21), contenders)
 
     told = milliseconds if newest is None else microseconds(times)
     yield cost(subject, spent["ours"], spent["plain"], told, target)

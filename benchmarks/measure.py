@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import platform
-import sqlite3
-import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from machine import Machine as Machine
 
 Contender = Callable[[], Awaitable[float]]
 """Does its work once, and returns the seconds of what is to be timed."""
@@ -40,11 +37,19 @@ class Bench:
     """What every subject is given: a folder of its own, and how much to do."""
 
     folder: Path
-    quick: bool
+    quick: bool = False
+    tiny: bool = False
 
-    def pick(self, whole: int, quick: int) -> int:
-        """A size: of the whole run, or of the quick one."""
-        return quick if self.quick else whole
+    def pick(self, whole: int, quick: int, tiny: int | None = None) -> int:
+        """A size: of the whole run, of the quick one, or of the one that only looks whether
+        everything works (by default as quick)."""
+        if self.tiny and tiny is not None:
+            return tiny
+        return quick if self.quick or self.tiny else whole
+
+    def rounds(self, whole: int, quick: int = 3) -> int:
+        """How often each contender is timed."""
+        return self.pick(whole, quick, 1)
 
 
 class Subject(Protocol):
@@ -141,7 +146,7 @@ class Figure:
     subject: str
     values: tuple[float, ...]
     target: Target | None = None
-    unit: Literal["×", "ms"] = "×"
+    unit: Literal["×", "ms", "MB"] = "×"
     ours: str = ""
     plain: str = ""
     best: float | None = None
@@ -160,8 +165,14 @@ class Figure:
             return "aim"
         return "pass" if self.target.is_met(self.median, self.target.bound) else "miss"
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "median": self.median, "verdict": self.verdict}
+
+    @classmethod
+    def from_json(cls, known: dict[str, Any]) -> Figure:
+        target = known["target"] and Target(**known["target"])
+        fields = {name: known[name] for name in ("subject", "unit", "ours", "plain", "best")}
+        return cls(values=tuple(known["values"]), target=target, **fields)
 
 
 Told = Callable[[Sequence[float]], str]
@@ -237,57 +248,9 @@ def microseconds(count: int) -> Told:
     return lambda seconds: f"{number(1_000_000 * median(seconds) / count)} µs"
 
 
-# --- the machine ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Where it was measured. ``fsync`` is what one costs there, in microseconds: it is most
-    of a durable transaction, and nothing at all on a disk that is memory."""
-
-    cores: int
-    python: str
-    sqlite: str
-    system: str
-    load: float
-    fsync: float
-    quick: bool
-    date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
-
-    @classmethod
-    def here(cls, folder: Path, quick: bool) -> Machine:
-        return cls(
-            cores=len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1,
-            python=platform.python_version(),
-            sqlite=sqlite3.sqlite_version,
-            system=f"{platform.system()} {platform.machine()}",
-            load=os.getloadavg()[0],
-            fsync=_cost_of_fsync(folder),
-            quick=quick,
-        )
-
-    def __str__(self) -> str:
-        size = " · QUICK: small sizes, few rounds" if self.quick else ""
-        return (
-            f"{self.cores} cores · Python {self.python} · SQLite {self.sqlite} · {self.system} · "
-            f"write and fsync {self.fsync:,.0f} µs · load {self.load:.1f} at the start{size}"
-        )
-
-
-def _cost_of_fsync(folder: Path) -> float:
-    """Microseconds to append 4 KiB to a file and see them on the disk."""
-    costs: list[float] = []
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for _ in range(50):
-            start = time.perf_counter()
-            file.write(bytes(4096))
-            file.flush()
-            os.fsync(file.fileno())
-            costs.append(time.perf_counter() - start)
-    return 1_000_000 * median(costs)
-
-
-def write_json(file: Path, machine: Machine, figures: Iterable[Figure]) -> None:
+def write_json(file: Path, machine: Machine, figures: Iterable[Figure], title: str = "") -> None:
     """The same for programs."""
-    document = {"machine": asdict(machine), "figures": [figure.as_json() for figure in figures]}
-    file.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    told = [figure.as_json() for figure in figures]
+    document = {"title": title, "machine": machine.as_json(), "figures": told}
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    file.write_text(text + "\n", encoding="utf-8")

@@ -36,6 +36,7 @@ from sessiontree import Conversation, open_store
 
 LENGTHS = (10, 1_000, 100_000, 1_000_000)
 QUICK_LENGTHS = (10, 1_000, 10_000)
+TINY_LENGTHS = (10, 100)
 MOVES = 20
 """How many in one round; even, so that the head ends where it was."""
 
@@ -51,12 +52,12 @@ class Place(NamedTuple):
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    lengths = QUICK_LENGTHS if bench.quick else LENGTHS
+    lengths = TINY_LENGTHS if bench.tiny else QUICK_LENGTHS if bench.quick else LENGTHS
     files = [(length, bench.folder / f"chain-{length}.db") for length in lengths]
     for length, file in files:
         await chain(file, length)
     for durability in ("full", "normal"):
-        for figure in await _measure(files, durability, bench.pick(31, 3)):
+        for figure in await _measure(files, durability, bench.rounds(31)):
             yield figure
 
 

@@ -37,9 +37,10 @@ _WORDS = [*_PROSE.split(), "\n"]
 _ELSEWHERE = ("café", "naïve", "“quoted”", "→", "größer", "日本語", "🙂")
 
 
-def turns(count: int, size: int = KB, *, tools: bool = True) -> Iterator[Turn]:
-    """``count`` turns whose messages are ``size`` bytes of JSON text each, no two alike."""
-    for number, turn in enumerate(islice(cycle(_pool(size, tools)), count)):
+def turns(count: int, size: int = KB, *, tools: bool = True, first: int = 0) -> Iterator[Turn]:
+    """``count`` turns whose messages are ``size`` bytes of JSON text each, no two alike; nor
+    are those of another ``first``, the number that they are counted from."""
+    for number, turn in enumerate(islice(cycle(_pool(size, tools)), count), first):
         yield [
             message | {"content": f"{4 * number + i:{DIGITS}d}{message['content'][DIGITS:]}"}
             for i, message in enumerate(turn)

@@ -59,7 +59,7 @@ CHINESE = "客户订单已经发送到上海仓库我们正在等待退货超过
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
     """The subject, for shipped glyphs."""
-    rounds = bench.pick(41, 3)
+    rounds = bench.rounds(41)
     for name, words in (("English", ENGLISH), ("JSON", ""), ("Vietnamese", VIETNAMESE)):
         for target, model in READERS:
             yield _figure(name, Options(target, model), words, rounds)
@@ -151,7 +151,7 @@ def main() -> None:
 
 async def _all(bench: Bench, unifont: Path | None) -> list[Figure]:
     figures = [figure async for figure in run(bench)]
-    return figures + (list(with_unifont(unifont, bench.pick(41, 3))) if unifont else [])
+    return figures + (list(with_unifont(unifont, bench.rounds(41))) if unifont else [])
 
 
 if __name__ == "__main__":

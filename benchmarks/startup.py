@@ -29,7 +29,7 @@ async def run(bench: Bench) -> AsyncIterator[Figure]:
         "ls": [str(_program()), "--store", str(file), "ls"],
     }
     contenders = {name: blocking(partial(_spawn, command)) for name, command in commands.items()}
-    times = await race(bench.pick(21, 3), contenders)
+    times = await race(bench.rounds(21), contenders)
     yield Figure(
         "`import sessiontree`, beyond a bare Python",
         _beyond(times, "import"),

@@ -1,7 +1,5 @@
 """What planning a window costs: on a conversation of any length, and for any provider.
 
-    python benchmarks/window.py [--quick] [--json FILE]
-
 The long conversation ends with the very messages of the short one, so both windows are the
 same, and what one takes more than the other is what its length costs. Tokens are estimated
 (``exact=False``): no tokenizer takes part.
@@ -9,13 +7,9 @@ same, and what one takes more than the other is what its length costs. Tokens ar
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import gc
 import json
 import sqlite3
-import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -24,18 +18,14 @@ from pathlib import Path
 
 from measure import (
     Bench,
-    Broken,
     Clock,
     Figure,
-    Machine,
     at_most,
     cost,
     expect,
     milliseconds,
     number,
     race,
-    table,
-    write_json,
 )
 from samples import messages
 
@@ -59,7 +49,7 @@ FROM round CROSS JOIN message m WHERE m.id <= :size
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    long = bench.pick(1_000_000, 20_000)
+    long = bench.pick(1_000_000, 20_000, 2_000)
     short_file, long_file = bench.folder / "short.db", bench.folder / "long.db"
     await _make(short_file, 1)
     await _make(long_file, long // SHORT)
@@ -88,7 +78,7 @@ async def _make(file: Path, rounds: int) -> None:
 
 async def _length(bench: Bench, short: Conversation, tall: Conversation, long: int) -> Figure:
     times = await race(
-        bench.pick(31, 5), {"short": partial(_window, short), "long": partial(_window, tall)}
+        bench.rounds(31, 5), {"short": partial(_window, short), "long": partial(_window, tall)}
     )
     expect((await _planned(tall)).messages == (await _planned(short)).messages, True, "windows")
     subject = f"plan {number(BUDGET)} tokens of {number(long)} messages, against {number(SHORT)}"
@@ -98,7 +88,7 @@ async def _length(bench: Bench, short: Conversation, tall: Conversation, long: i
 async def _pinned(bench: Bench, short: Conversation, tall: Conversation, long: int) -> Figure:
     """The first message pinned: all between it and the window is walked, and not read."""
     times = await race(
-        bench.pick(5, 3), {"short": partial(_window, short, 1), "long": partial(_window, tall, 1)}
+        bench.rounds(5), {"short": partial(_window, short, 1), "long": partial(_window, tall, 1)}
     )
     subject = f"… with the first of {number(long)} messages pinned"
     return cost(subject, times["long"], times["short"], milliseconds)
@@ -122,7 +112,7 @@ async def _whole(bench: Bench, chat: Conversation, target: str) -> Figure:
     the same messages as JSON does."""
     read = (await chat.path())[::-1]
     times = await race(
-        bench.pick(31, 5),
+        bench.rounds(31, 5),
         {
             "ours": partial(_sent, chat, target),
             "plan": partial(_plan, read, target),
@@ -171,28 +161,3 @@ class Processor(Clock):
 
     def __exit__(self, *_: object) -> None:
         self.seconds = time.process_time() - self._start
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    wish = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="sessiontree-window-") as folder:
-        machine = Machine.here(Path(folder), wish.quick)
-        figures = asyncio.run(_figures(Bench(Path(folder), wish.quick)))
-    print(table(figures))
-    print(f"\n{machine}")
-    if wish.json:
-        write_json(wish.json, machine, figures)
-
-
-async def _figures(bench: Bench) -> list[Figure]:
-    return [figure async for figure in run(bench)]
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except Broken as error:
-        sys.exit(f"benchmark broken: {error}")

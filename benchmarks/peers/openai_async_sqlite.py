@@ -1,0 +1,25 @@
+"""OpenAI Agents SDK, ``AsyncSQLiteSession``: one aiosqlite connection for each conversation."""
+
+from __future__ import annotations
+
+from agents.extensions.memory import AsyncSQLiteSession
+
+from .openai_sqlite import Sessions
+from .peer import PRAGMAS, told
+
+
+class AsyncSqlite(Sessions):
+    title = "OpenAI Agents AsyncSQLiteSession"
+    session = AsyncSQLiteSession
+
+    async def settings(self) -> str:
+        connection = await self._opened[0]._get_connection()
+        answers = [await connection.execute_fetchall(f"PRAGMA {name}") for name in PRAGMAS]
+        return told(*(rows[0][0] for rows in answers))
+
+    async def close(self) -> None:
+        for session in self._opened:
+            await session.close()
+
+
+PEER = AsyncSqlite
