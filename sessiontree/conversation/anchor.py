@@ -13,7 +13,8 @@ from sessiontree.core.message import Message, MessageRow, NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.core.records import ConversationInfo
 from sessiontree.errors import FormatError, HeadMoved
-from sessiontree.store.messages import Append, Appended, append, json_or_null
+from sessiontree.store.appending import Append, Appended, append
+from sessiontree.store.messages import json_or_null
 from sessiontree.store.sqlite import SQLiteBackend
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft,
 from sessiontree.core.tree import Tree
 from sessiontree.errors import BadArgument, FormatError, HeadMoved, OwnerMismatch
 from sessiontree.store import conversations, heads, messages, reads
-from sessiontree.store.messages import Append
+from sessiontree.store.appending import Append
 
 if TYPE_CHECKING:  # planning windows takes a third of the time of all imports: loaded when used
     from sessiontree.conversation.windows import Going, Reclaimed, ReclaimKind, Summarise

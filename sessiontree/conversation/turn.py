@@ -16,7 +16,8 @@ from sessiontree.core.message import META, Message, MessageRow, NewMessage, Part
 from sessiontree.core.pairing import pair, refuse_orphans
 from sessiontree.errors import CheckpointExists, OrphanToolResult, TreeError, UnsettledTurn
 from sessiontree.store import reads
-from sessiontree.store.messages import Append, Appended, save_draft
+from sessiontree.store.appending import Append, Appended
+from sessiontree.store.messages import save_draft
 
 Label = tuple[str, str | None, bool]
 """A checkpoint for the end of the step: label, note, replace."""

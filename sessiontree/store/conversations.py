@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from typing import NamedTuple
 
 from sessiontree.core.message import MessageRow, NewMessage
 from sessiontree.core.records import ConversationInfo
-from sessiontree.errors import ConversationExists, ConversationNotFound, StoreCorrupt
+from sessiontree.errors import (
+    CheckpointNotFound,
+    ConversationExists,
+    ConversationNotFound,
+    StoreCorrupt,
+)
 from sessiontree.store import reads
+from sessiontree.store.appending import Append, Appended, append
 from sessiontree.store.heads import (
     boundary,
     branch,
@@ -17,7 +24,7 @@ from sessiontree.store.heads import (
     set_checkpoint,
     set_head,
 )
-from sessiontree.store.messages import Append, append, json_or_null, next_message_id
+from sessiontree.store.messages import json_or_null, next_message_id
 from sessiontree.store.statements import statements
 
 SQL = statements()
@@ -45,7 +52,7 @@ def ensure_system(
     now: int,
 ) -> None:
     """Append a system prompt at the head, unless the path says the same already."""
-    head, _ = head_of(db, conversation)
+    head = head_of(db, conversation).head
     current = reads.system_message(db, conversation, head)
     if current is None or not same(current):
         append(db, conversation, Append([prompt], now, at_head=False, parent=head))
@@ -123,13 +130,35 @@ def rewind(
     db: sqlite3.Connection, conversation: int, label: str, digest: NewMessage | None, now: int
 ) -> MessageRow | None:
     """Move the head to a checkpoint; a digest is appended there in the same transaction."""
-    head, _ = head_of(db, conversation)
+    head = head_of(db, conversation).head
     to = find_checkpoint(db, conversation, label).message_id
     if digest is None:
         return branch(db, conversation, to, "rewind", now)
     digest.ref = head
     wish = Append([digest], now, at_head=False, parent=to, cause="rewind")
     return append(db, conversation, wish).rows[-1]
+
+
+class Stepped(NamedTuple):
+    """``back`` is the head after going back; None where the head stayed at the step's end:
+    another writer was first, the step had been saved before, or the label is gone."""
+
+    done: Appended
+    back: MessageRow | None
+
+
+def append_and_rewind(
+    db: sqlite3.Connection, conversation: int, wish: Append, label: str, digest: NewMessage
+) -> Stepped:
+    """Append a step at the head, then move the head to a checkpoint with a digest, both or
+    neither: after a crash no step stands that tells of a rewind which never came."""
+    done = append(db, conversation, wish)
+    if not done.fresh or not done.moved:
+        return Stepped(done, None)
+    try:
+        return Stepped(done, rewind(db, conversation, label, digest, wish.now))
+    except CheckpointNotFound:  # raised before anything is written
+        return Stepped(done, None)
 
 
 def delete(db: sqlite3.Connection, conversation: int, owner: str | None) -> None:

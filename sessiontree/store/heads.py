@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sessiontree.core.message import MessageRow
@@ -36,12 +37,46 @@ class Place(NamedTuple):
 PLACE_OF_ROOTS = Place(None, -1, 0, None)
 
 
-def head_of(db: sqlite3.Connection, conversation: int) -> tuple[int | None, int | None]:
-    """Head and current move. ConversationNotFound when it was deleted meanwhile."""
+class Standing(NamedTuple):
+    """Where a conversation stands: its head, the move that undo takes back, and the newest of
+    its moves, which are numbered from 1 in each conversation."""
+
+    head: int | None
+    move: int | None
+    newest: int | None
+
+
+class Move(NamedTuple):
+    """A move of a head, as it is recorded."""
+
+    conversation: int
+    id: int
+    prev: int | None
+    from_id: int | None
+    to_id: int | None
+    cause: Cause
+    now: int
+
+
+def head_of(db: sqlite3.Connection, conversation: int) -> Standing:
+    """ConversationNotFound when it was deleted meanwhile."""
     row = db.execute(SQL["head"], {"conversation": conversation}).fetchone()
     if row is None:
         raise ConversationNotFound(conversation)
-    return row[0], row[1]
+    return Standing._make(row)
+
+
+def head_and_place(
+    db: sqlite3.Connection, conversation: int, message_id: int | None
+) -> tuple[Standing, Place | None]:
+    """As ``head_of`` and ``place_of`` in one look; the place is None where there is no such
+    message, which a retry need not mind."""
+    row = db.execute(SQL["head_and_place"], (conversation, message_id)).fetchone()
+    if row is None:
+        raise ConversationNotFound(conversation)
+    if message_id is None:
+        return Standing._make(row[:3]), PLACE_OF_ROOTS
+    return Standing._make(row[:3]), None if row[3] is None else Place._make(row[3:])
 
 
 def place_of(db: sqlite3.Connection, conversation: int, message_id: int | None) -> Place:
@@ -56,35 +91,45 @@ def place_of(db: sqlite3.Connection, conversation: int, message_id: int | None) 
 
 def boundary(db: sqlite3.Connection, conversation: int, message_id: int | None) -> Place:
     """As ``place_of``; NotABoundary where calls are open."""
-    place = place_of(db, conversation, message_id)
-    if place.open_calls and message_id is not None:
-        raise NotABoundary(message_id, place.open_calls)
+    return closed(place_of(db, conversation, message_id))
+
+
+def closed(place: Place) -> Place:
+    """``place``; NotABoundary where calls are open."""
+    if place.open_calls and place.id is not None:
+        raise NotABoundary(place.id, place.open_calls)
     return place
 
 
 def move_head(
     db: sqlite3.Connection,
     conversation: int,
-    at: tuple[int | None, int | None],
+    at: Standing,
     to: int | None,
     cause: Cause,
     now: int,
 ) -> None:
-    """Point the head, which is ``at`` (head, current move), to ``to``, and record the move;
-    nothing where it is there already."""
-    head, current = at
-    if head == to:
-        return
-    move = (conversation, current, head, to, cause, now)
-    made = db.execute(SQL["insert_move"], move).fetchone()[0]
-    set_head(db, conversation, to, made, now)
+    """Point the head to ``to``, and record the move; nothing where it is there already."""
+    if at.head != to:
+        record(db, [next_move(conversation, at, to, cause, now)])
+
+
+def next_move(conversation: int, at: Standing, to: int | None, cause: Cause, now: int) -> Move:
+    return Move(conversation, (at.newest or 0) + 1, at.move, at.head, to, cause, now)
+
+
+def record(db: sqlite3.Connection, moves: Sequence[Move]) -> None:
+    """Write moves down, and make them: each of another conversation."""
+    db.executemany(SQL["insert_move"], moves)
+    db.executemany(
+        SQL["set_head"], [(move.to_id, move.id, move.now, move.conversation) for move in moves]
+    )
 
 
 def set_head(
     db: sqlite3.Connection, conversation: int, head: int | None, move: int | None, now: int
 ) -> None:
-    values = {"conversation": conversation, "head": head, "move": move, "now": now}
-    db.execute(SQL["set_head"], values)
+    db.execute(SQL["set_head"], (head, move, now, conversation))
 
 
 def branch(
@@ -92,9 +137,11 @@ def branch(
 ) -> MessageRow | None:
     """Move the head to a boundary; returns that message."""
     at = head_of(db, conversation)
-    boundary(db, conversation, to)
+    row = None if to is None else reads.message(db, conversation, to)
+    if row is not None and row.open_calls:
+        raise NotABoundary(row.id, row.open_calls)
     move_head(db, conversation, at, to, cause, now)
-    return None if to is None else reads.message(db, conversation, to)
+    return row
 
 
 def retry(
@@ -123,9 +170,9 @@ def undo(
     if move is None:
         raise StoreCorrupt(f"the current move {current} of conversation {conversation} is missing")
     back, _, previous = move
-    place_of(db, conversation, back)
+    row = None if back is None else reads.message(db, conversation, back)
     set_head(db, conversation, back, previous, now)
-    return None if back is None else reads.message(db, conversation, back)
+    return row
 
 
 def redo(
@@ -137,17 +184,18 @@ def redo(
     found = db.execute(SQL["next_move"], values).fetchone()
     if found is None:
         raise NothingToUndo(f"conversation {conversation} has no undone move to do again")
-    place_of(db, conversation, found[1])
-    set_head(db, conversation, found[1], found[0], now)
-    return None if found[1] is None else reads.message(db, conversation, found[1])
+    move, to = found
+    row = None if to is None else reads.message(db, conversation, to)
+    set_head(db, conversation, to, move, now)
+    return row
 
 
 def _expect(db: sqlite3.Connection, conversation: int, expected: int | None) -> int | None:
     """The current move; HeadMoved when the head is not what the caller last saw."""
-    head, current = head_of(db, conversation)
-    if head != expected:
-        raise HeadMoved(expected, head)
-    return current
+    at = head_of(db, conversation)
+    if at.head != expected:
+        raise HeadMoved(expected, at.head)
+    return at.move
 
 
 def find_checkpoint(db: sqlite3.Connection, conversation: int, label: str) -> Checkpoint:

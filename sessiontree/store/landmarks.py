@@ -25,7 +25,7 @@ def restore(
     Undo and redo work as they would have where the moves were made: which move each was made
     after follows from where it began. For a conversation that has neither yet.
     """
-    head_of(db, conversation)
+    first = (head_of(db, conversation).newest or 0) + 1
     boundary(db, conversation, head)
     made: dict[int, tuple[int | None, int | None]] = {}
     current: int | None = None
@@ -34,8 +34,10 @@ def restore(
         boundary(db, conversation, move.to_id)
         while current is not None and made[current][0] != move.from_id:
             current = made[current][1]
-        values = (conversation, current, move.from_id, move.to_id, move.cause, move.created_at)
-        new_id: int = db.execute(SQL["insert_move"], values).fetchone()[0]
+        new_id = first + len(made)
+        ends = (move.from_id, move.to_id)
+        values = (conversation, new_id, current, *ends, move.cause, move.created_at)
+        db.execute(SQL["insert_move"], values)
         made[new_id] = (move.to_id, current)
         current = new_id
         standing = new_id if move.is_current else standing

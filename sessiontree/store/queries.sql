@@ -34,17 +34,23 @@ DELETE FROM conversation WHERE id = :conversation
 UPDATE conversation SET title = :title WHERE id = :conversation
 
 -- name: head
--- Where the conversation stands: its head and its current move.
-SELECT head_id, move_id FROM conversation WHERE id = :conversation
+-- Where the conversation stands: its head, its current move and its newest.
+SELECT head_id, move_id, (SELECT max(id) FROM move WHERE conversation_id = :conversation)
+FROM conversation WHERE id = :conversation
+
+-- name: head_and_place
+-- The same, and what a message must know of the one it follows, in one look: for the hottest way.
+SELECT c.head_id, c.move_id, (SELECT max(id) FROM move WHERE conversation_id = c.id),
+       m.id, m.depth, m.open_calls, m.system_id
+FROM conversation c LEFT JOIN message m ON m.id = ?2 AND m.conversation_id = c.id
+WHERE c.id = ?1
 
 -- name: set_head
-UPDATE conversation SET head_id = :head, move_id = :move, updated_at = :now WHERE id = :conversation
+UPDATE conversation SET head_id = ?, move_id = ?, updated_at = ? WHERE id = ?
 
 -- name: insert_move
--- Numbered from 1 in each conversation.
 INSERT INTO move (conversation_id, id, prev_id, from_id, to_id, cause, created_at)
-VALUES (?1, (SELECT coalesce(max(id), 0) + 1 FROM move WHERE conversation_id = ?1), ?2, ?3, ?4, ?5, ?6)
-RETURNING id
+VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: move
 SELECT from_id, to_id, prev_id FROM move WHERE conversation_id = :conversation AND id = :move
@@ -197,6 +203,11 @@ FROM message WHERE conversation_id = :conversation ORDER BY id
 
 -- name: message_by_key
 SELECT id FROM message WHERE conversation_id = :conversation AND key = :key
+
+-- name: messages_by_keys
+-- Which of the keys in a JSON list are there. Many in one step, since importers ask for thousands.
+SELECT m.key, m.id FROM json_each(:keys) AS wanted
+CROSS JOIN message m ON m.conversation_id = :conversation AND m.key = wanted.value
 
 -- name: copy_path
 -- Fork: the path of :leaf into conversation :target. Along a path the depth numbers the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from array import array
 from collections.abc import Collection, Iterable, Sequence
@@ -244,13 +245,8 @@ def message_by_key(db: sqlite3.Connection, conversation_id: int, key: str) -> Me
 
 def find_keys(db: sqlite3.Connection, conversation_id: int, keys: Iterable[str]) -> dict[str, int]:
     """The ids of the messages that bear these keys."""
-    found: dict[str, int] = {}
-    for key in keys:
-        names = {"conversation": conversation_id, "key": key}
-        row = db.execute(SQL["message_by_key"], names).fetchone()
-        if row:
-            found[key] = row[0]
-    return found
+    names = {"conversation": conversation_id, "keys": json.dumps(list(keys))}
+    return dict(db.execute(SQL["messages_by_keys"], names))
 
 
 def _rows(db: sqlite3.Connection, statement: str, **names: Any) -> list[MessageRow]:

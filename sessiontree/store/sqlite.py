@@ -1,9 +1,13 @@
 """SQLite: connections, transactions, and driver errors turned into ours.
 
 One connection writes, on its own thread. Units of work that wait while a transaction is
-being committed go into the next one together, each inside a savepoint (*group commit*):
-one unit's failure is its own caller's alone, and one fsync serves them all. Readers have
-connections of their own.
+being committed go into the next one together (*group commit*): one fsync serves them all.
+They run as if nothing could fail; where one does, all run again, each inside a savepoint, so
+that its failure is its own caller's alone. Readers have connections of their own.
+
+Python runs one thread at a time, SQLite does not mind: while it writes one group, the event
+loop hears that the last one is durable and makes the next one ready. So a crowd is parted in
+two groups that take turns, and what is durable is told when SQLite is busy again.
 
 A unit that has begun is always waited for, even by a caller that is cancelled, so that
 afterwards the caller's handle knows what happened. One that has not begun is dropped: also
@@ -19,13 +23,16 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 
 from sessiontree.errors import StoreClosed, StoreReadOnly
 from sessiontree.store.driver import Opening, SameFile, named_errors
+from sessiontree.store.units import Together
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +40,8 @@ T = TypeVar("T")
 READERS = 2
 BATCH = 256
 """Most units in one transaction: bounds how long the first of them waits."""
+CROWD = 16
+"""So many that wait are parted in two groups."""
 
 
 class Connection(aiosqlite.Connection):
@@ -87,7 +96,8 @@ class Connection(aiosqlite.Connection):
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    unit: Callable[[sqlite3.Connection], Any]
+    unit: Callable[..., Any]
+    args: tuple[Any, ...]
     then: Callable[[Any], None] | None
     future: asyncio.Future[Any]
     result: Any = None
@@ -111,6 +121,20 @@ class _Job:
             self.future.set_result(self.result)
 
 
+class _Ended:
+    """Jobs that have ended, and whose callers are to be told: when SQLite is at work again,
+    since they will want Python's lock."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.jobs: list[_Job] = []
+
+    def tell(self) -> None:
+        if self.jobs:
+            self._loop.call_soon_threadsafe(_settle, self.jobs)
+            self.jobs = []
+
+
 class Writer:
     """The one that writes: drains what waits into one transaction after another."""
 
@@ -123,20 +147,20 @@ class Writer:
         self._draining = False
 
     async def run(
-        self, unit: Callable[[sqlite3.Connection], T], then: Callable[[T], None] | None
+        self, unit: Callable[..., T], args: tuple[Any, ...], then: Callable[[T], None] | None
     ) -> T:
-        """``unit(connection)`` in a transaction; returns once it is durable.
+        """``unit(connection, *args)`` in a transaction; returns once it is durable.
 
         ``then`` is called with the result on the event loop, even when the caller was
         cancelled while the unit ran.
         """
         loop = asyncio.get_running_loop()
-        job = _Job(unit, then, loop.create_future())
+        job = _Job(unit, args, then, loop.create_future())
         with self._lock:
             self._waiting.append(job)
             starts, self._draining = not self._draining, True
         if starts:
-            self._connection.start(lambda: self._drain(loop))
+            self._connection.start(partial(self._drain, loop))
         try:
             return await job.future
         except asyncio.CancelledError:
@@ -155,47 +179,68 @@ class Writer:
             job.future.exception()  # it ended just before the caller was cancelled; seen
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        ended = _Ended(loop)
         while True:
             with self._lock:
                 first = list(islice(self._waiting, BATCH))
                 self._draining = bool(first)
             if not first:
+                ended.tell()
                 return
-            error = self._begin()  # may wait for another process, while callers come and go
-            jobs = self._take(first if error else None)
+            error = self._begin(ended)  # may wait for another process; callers come and go
+            jobs = self._take(first if error else None, ended)
             if error is None:
-                self._commit(jobs)
+                self._commit(jobs, ended)
             for job in jobs:
                 job.error = job.error or error
-            loop.call_soon_threadsafe(_settle, jobs)
+            ended.tell()
+            ended.jobs = jobs
 
-    def _take(self, only: list[_Job] | None) -> list[_Job]:
+    def _take(self, only: list[_Job] | None, ended: _Ended) -> list[_Job]:
         """The jobs that begin now: the oldest, or ``only`` those that were not dropped. What is
         taken can no longer be dropped."""
         with self._lock:
             if only is None:
-                count = min(BATCH, len(self._waiting))
-                return [self._waiting.popleft() for _ in range(count)]
+                count = len(self._waiting)
+                if count >= CROWD and not ended.jobs:
+                    count //= 2
+                return [self._waiting.popleft() for _ in range(min(count, BATCH))]
             jobs = [job for job in only if job in self._waiting]
             for job in jobs:
                 self._waiting.remove(job)
             return jobs
 
-    def _begin(self) -> BaseException | None:
+    def _begin(self, ended: _Ended) -> BaseException | None:
         try:
             with named_errors(self._name):
                 self._file.require()
-                self._connection.raw.execute("BEGIN IMMEDIATE")
+                if not (ended.jobs and self._begin_at_once()):
+                    ended.tell()
+                    self._connection.raw.execute("BEGIN IMMEDIATE")
         except BaseException as error:
             return error
         return None
 
-    def _commit(self, jobs: list[_Job]) -> None:
+    def _begin_at_once(self) -> bool:
+        """Begin if no other process is writing: callers whose work is durable are not to wait
+        for it."""
+        db = self._connection.raw
+        (patience,) = db.execute("PRAGMA busy_timeout").fetchone()
+        db.execute("PRAGMA busy_timeout = 0")
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            db.execute(f"PRAGMA busy_timeout = {patience}")
+        return True
+
+    def _commit(self, jobs: list[_Job], ended: _Ended) -> None:
         """Run the jobs in the transaction; each has its result or its error afterwards."""
         db = self._connection.raw
         try:
             with named_errors(self._name):
-                if not self._run_together(db, jobs):
+                if not self._run_together(db, jobs, ended):
                     self._run_apart(db, jobs)
                 db.execute("COMMIT")
         except BaseException as error:
@@ -203,12 +248,12 @@ class Writer:
             for job in jobs:
                 job.error = job.error or error
 
-    def _run_together(self, db: sqlite3.Connection, jobs: list[_Job]) -> bool:
+    def _run_together(self, db: sqlite3.Connection, jobs: list[_Job], ended: _Ended) -> bool:
         """Run them as if nothing could fail, which nearly always holds and is cheaper; False
         when one of several failed: nothing is known of the others then."""
         try:
-            for job in jobs:
-                job.result = job.unit(db)
+            for unit, alike in groupby(jobs, key=attrgetter("unit")):
+                _run_alike(db, unit, list(alike), ended)
         except BaseException:
             if len(jobs) == 1:
                 raise
@@ -226,7 +271,7 @@ class Writer:
         db.execute("SAVEPOINT unit")
         try:
             with named_errors(self._name):
-                job.result = job.unit(db)
+                job.result = job.unit(db, *job.args)
         except BaseException as error:
             job.error = error
             if not db.in_transaction:  # SQLite gave the whole transaction up: disk full, …
@@ -242,6 +287,20 @@ async def _outlast(future: asyncio.Future[Any]) -> None:
     while not future.done():
         with contextlib.suppress(asyncio.CancelledError), CancelScope(shield=True):
             await asyncio.wait([future])
+
+
+def _run_alike(
+    db: sqlite3.Connection, unit: Callable[..., Any], jobs: list[_Job], ended: _Ended
+) -> None:
+    if isinstance(unit, Together) and len(jobs) > 1:
+        calls = [job.args for job in jobs]
+        results = cast("Together[Any, Any]", unit).everyone(db, calls, ended.tell)
+        for job, result in zip(jobs, results, strict=True):
+            job.result = result
+        return
+    ended.tell()
+    for job in jobs:
+        job.result = unit(db, *job.args)
 
 
 def _settle(jobs: list[_Job]) -> None:
@@ -310,7 +369,7 @@ class SQLiteBackend:
         **kwargs: P.kwargs,
     ) -> T:
         """Run a unit in a transaction of its own or shared; durable when it returns."""
-        return await self._writes().run(lambda db: unit(db, *args, **kwargs), None)
+        return await self._writes().run(partial(unit, **kwargs) if kwargs else unit, args, None)
 
     async def write_then(
         self,
@@ -320,7 +379,7 @@ class SQLiteBackend:
         **kwargs: P.kwargs,
     ) -> T:
         """As ``write``; ``then`` learns the result even when the caller was cancelled."""
-        return await self._writes().run(lambda db: unit(db, *args, **kwargs), then)
+        return await self._writes().run(partial(unit, **kwargs) if kwargs else unit, args, then)
 
     @property
     def how(self) -> Opening:

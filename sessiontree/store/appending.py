@@ -1,0 +1,185 @@
+"""The unit of work that appends: for one caller, or for all that wait."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sessiontree.core.message import MessageRow, NewMessage
+from sessiontree.core.pairing import settle
+from sessiontree.core.records import Cause
+from sessiontree.errors import MessageNotFound
+from sessiontree.store.heads import (
+    Move,
+    Place,
+    Standing,
+    boundary,
+    closed,
+    head_and_place,
+    next_move,
+    record,
+    set_checkpoint,
+)
+from sessiontree.store.messages import by_key_of, insert, next_message_id, row_of
+from sessiontree.store.statements import statements
+from sessiontree.store.units import Meanwhile, Together
+
+SQL = statements()
+
+
+@dataclass(slots=True)
+class Append:
+    """What an append wants. ``parent`` counts when ``at_head`` is False.
+
+    Messages whose key is taken are not saved again; the first of that key stands in their
+    place.
+    """
+
+    messages: Sequence[NewMessage]
+    now: int
+    at_head: bool
+    expected: int | None = None
+    """The head that the writer last saw."""
+    parent: int | None = None
+    cause: Cause = "append"
+    labels: Sequence[tuple[str, str | None, bool]] = ()
+    """Checkpoints (label, note, replace) to set on the last message."""
+    drafts: Iterable[int] = ()
+    """Turns whose drafts are settled by this."""
+
+
+class Appended(NamedTuple):
+    """What an append did: ``rows`` are all its messages, ``fresh`` those that were not saved
+    before. ``head`` is what the writer has now seen; ``moved`` is False when it is another
+    writer's, and the messages are a branch beside it."""
+
+    rows: list[MessageRow]
+    fresh: list[MessageRow]
+    head: int | None
+    moved: bool
+
+    @property
+    def last(self) -> MessageRow | None:
+        """What the next message follows."""
+        return (self.fresh or self.rows or [None])[-1]
+
+
+class _Begun(NamedTuple):
+    """An append whose messages have their places and are about to be written."""
+
+    conversation: int
+    wish: Append
+    at: Standing
+    start: int | None
+    rows: list[MessageRow]
+    fresh: list[MessageRow]
+
+    @property
+    def last(self) -> int | None:
+        return (self.fresh or self.rows)[-1].id if self.rows else self.start
+
+
+def _append(
+    db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], meanwhile: Meanwhile
+) -> list[Appended]:
+    done: list[Appended] = []
+    for share in _apart(calls):
+        done += _append_apart(db, share, meanwhile)
+    return done
+
+
+append: Together[int, Append, Appended] = Together(_append)
+"""``append(db, conversation, wish)``: save messages in a row, and move the head to the last."""
+
+
+def _apart(calls: Sequence[tuple[int, Append]]) -> Iterator[list[tuple[int, Append]]]:
+    """Shares in which no conversation occurs twice: an append follows what came before it."""
+    share: dict[int, Append] = {}
+    for conversation, wish in calls:
+        if conversation in share:
+            yield list(share.items())
+            share = {}
+        share[conversation] = wish
+    yield list(share.items())
+
+
+def _append_apart(
+    db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], meanwhile: Meanwhile
+) -> list[Appended]:
+    begun: list[_Begun] = []
+    new_id = next_message_id(db)
+    for conversation, wish in calls:
+        begun.append(_begin(db, conversation, wish, new_id))
+        new_id += len(begun[-1].fresh)
+    insert(db, [row for one in begun for row in one.fresh], meanwhile)
+    moves: list[Move] = []
+    done = [_finish(db, one, moves) for one in begun]
+    record(db, moves)
+    return done
+
+
+def _begin(db: sqlite3.Connection, conversation: int, wish: Append, new_id: int) -> _Begun:
+    start = wish.expected if wish.at_head else wish.parent
+    at, place = head_and_place(db, conversation, start)
+    known = [by_key_of(db, conversation, message.key) for message in wish.messages]
+    found = [row for row in known if row is not None]
+    if len(found) == len(known):
+        return _Begun(conversation, wish, at, start, found, [])
+    if found:  # a retry; what is left must be whole without them
+        settle([m for m, row in zip(wish.messages, known, strict=True) if row is None])
+        if known[0] is not None:
+            start = _where_it_had_come_to(known)
+            place = boundary(db, conversation, start)
+    if place is None:
+        raise MessageNotFound(start, conversation)
+    rows, fresh = _chain(conversation, wish, known, closed(place), new_id)
+    return _Begun(conversation, wish, at, start, rows, fresh)
+
+
+def _where_it_had_come_to(known: Sequence[MessageRow | None]) -> int | None:
+    """The last message that the first try had saved in a row."""
+    last: int | None = None
+    for row in known:
+        if row is None:
+            break
+        last = row.id
+    return last
+
+
+def _chain(
+    conversation: int,
+    wish: Append,
+    known: Sequence[MessageRow | None],
+    place: Place,
+    new_id: int,
+) -> tuple[list[MessageRow], list[MessageRow]]:
+    """All messages as they are saved, and those that are saved just now."""
+    rows: list[MessageRow] = []
+    fresh: list[MessageRow] = []
+    for message, row in zip(wish.messages, known, strict=True):
+        if row is None:
+            row = row_of(new_id + len(fresh), conversation, place, message, message.ref, wish.now)
+            place = Place(row.id, row.depth, row.open_calls, row.system_id)
+            fresh.append(row)
+        rows.append(row)
+    return rows, fresh
+
+
+def _finish(db: sqlite3.Connection, one: _Begun, moves: list[Move]) -> Appended:
+    """What goes with the messages; where the head is to move, the move is added to ``moves``."""
+    conversation, wish, at, _, rows, fresh = one
+    for label, note, replace in wish.labels:
+        set_checkpoint(db, conversation, label, one.last, note, wish.now, replace)
+    for turn in wish.drafts:
+        db.execute(SQL["delete_draft"], {"conversation": conversation, "turn": turn})
+    if not fresh:  # a retry
+        inside = bool(rows) and rows[-1].open_calls > 0
+        seen = wish.expected if inside or at.head == wish.expected else one.last
+        return Appended(rows, fresh, seen, moved=True)
+    if wish.at_head and at.head not in (wish.expected, fresh[0].parent_id):
+        return Appended(rows, fresh, at.head, moved=False)
+    if at.head != one.last:
+        moves.append(next_move(conversation, at, one.last, wish.cause, wish.now))
+    return Appended(rows, fresh, one.last, moved=True)
