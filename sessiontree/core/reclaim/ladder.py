@@ -104,7 +104,8 @@ def _images(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refu
 
 
 def _snapshot(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Refused:
-    """Fewer of the newest turns as they are, until they and the pages fit."""
+    """Fewer of the newest turns as they are, until they and the pages fit. Pages that do not
+    are refused: no later rung but a summary could make them fewer."""
     best = middle.snapshot(sight, keep=_kept(goal), known=True)
     for share in (4, 8, 16):
         if isinstance(best, Refused) or best.after <= goal:
@@ -113,6 +114,8 @@ def _snapshot(sight: Sight, goal: int, spared: Collection[str]) -> Proposal | Re
         if isinstance(found, Refused) or found.after >= best.after:
             break
         best = found
+    if isinstance(best, Proposal) and best.after > goal:
+        return Refused("snapshot", f"with its pages {best.after} tokens would be sent, not {goal}")
     return best
 
 
