@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from sessiontree import formats
 from sessiontree.conversation import arguments
+from sessiontree.conversation.shelf import Shelf
 from sessiontree.core.message import Message, MessageRow, NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.core.records import ConversationInfo
@@ -66,6 +67,8 @@ class Anchor:
     """Turns of this store that are going on; resume does not take them for crashed ones."""
     reported: set[int] = field(default_factory=set[int])
     """Drafts that resume has told the caller of; the next save lets them go."""
+    shelf: Shelf = field(default_factory=lambda: Shelf(wrap))
+    """What the last windows read."""
 
     @property
     def id(self) -> int:

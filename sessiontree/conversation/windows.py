@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 from sessiontree import formats
 from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, wrap
+from sessiontree.conversation.shelf import copied
 from sessiontree.core import rules
 from sessiontree.core.marks import Item
 from sessiontree.core.message import Message
@@ -52,6 +53,8 @@ summary. Async; a plain function in scripts, where nothing else waits."""
 FIRST_PAGE = 64
 """Messages read at first; each further page is twice as long."""
 LONGEST_PAGE = 2_048
+NEWS = 8
+"""Messages read at first where an earlier window read the path: two turns, or so."""
 
 PROVIDER_OF: Mapping[str, str] = {"claude_code": "anthropic", "pi": "anthropic"}
 """What a session of a program was sent to, where its messages do not say it themselves."""
@@ -82,8 +85,10 @@ async def newest_first(
     anchor: Anchor, leaf: int | None, pending: Sequence[Message] = ()
 ) -> AsyncIterator[Message]:
     """The messages of a path from its end, read in pages that grow: a window costs what it
-    sends, not what the conversation holds. ``pending`` come after the leaf."""
-    page, size = [], FIRST_PAGE
+    sends, not what the conversation holds. What an earlier window read is at hand still, its
+    newest page apart, which is always read. ``pending`` come after the leaf."""
+    shelf = anchor.shelf
+    page, size = [], NEWS if len(shelf) else FIRST_PAGE
     if leaf is not None:
         page = await anchor.backend.read(reads.path, anchor.id, leaf, size)
     depth = page[-1].depth if page else -1
@@ -92,11 +97,14 @@ async def newest_first(
         yield wrap(row)
     while page:
         for row in reversed(page):
-            yield wrap(row)
+            yield shelf.take(row)
         parent = page[0].parent_id
+        while parent is not None and (known := shelf.find(parent)) is not None:
+            yield known
+            parent = known.parent_id
         if parent is None:
             return
-        size = min(2 * size, LONGEST_PAGE)
+        size = min(max(2 * size, FIRST_PAGE), LONGEST_PAGE)
         page = await anchor.backend.read(reads.path, anchor.id, parent, size)
 
 
@@ -134,13 +142,16 @@ async def plan(
     pending: Sequence[Message] = (),
     **options: Any,
 ) -> Window:
-    """The window of a path; reads no further back than it reaches."""
+    """The window of a path; reads no further back than it reaches, and renders only what the
+    windows before it did not."""
+    anchor.shelf.turn_over()
     planner = Planner(
         await target_of(anchor, leaf, target),
         formats.codec,
         budget=budget,
         system=await system_of(anchor, leaf),
         draw=draw,
+        memory=anchor.shelf,
         **options,
     )
     async for item in newest_first(anchor, leaf, pending):
@@ -150,7 +161,15 @@ async def plan(
             break
     for absent in planner.missing:  # MessageNotFound where it is nowhere at all
         await anchor.backend.read(reads.message, anchor.id, absent)
-    return planner.finish()
+    return _to_be_changed(planner.finish())
+
+
+def _to_be_changed(window: Window) -> Window:
+    """The window as its caller gets it. Callers add to what they send (a mark of a cache, a
+    note): that must not be in the windows after it."""
+    window.messages = list(map(copied, window.messages))
+    window.system = copied(window.system)
+    return window
 
 
 async def _jump(anchor: Anchor, planner: Planner, leaf: int | None, last: Message) -> None:

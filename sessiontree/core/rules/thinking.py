@@ -179,20 +179,17 @@ def sign_calls(request: Request) -> None:
     stays the same when the turn is over."""
     if "call" not in request.kinds or not needs_signatures(request.facts.model):
         return
-    entries: list[Entry] = []
+    entries = list(request.entries)
     touched: list[Entry] = []
-    touched: list[Entry] = []
-    for entry in request.entries:
-        first = entry.calls[0] if entry.calls else None
-        if first is not None and not has_signature(first):
+    for at, entry in request.holding("call"):
+        first = entry.calls[0]
+        if not has_signature(first):
             native = {**first.native, "thoughtSignature": SKIP_SIGNATURE}
             signed = Block(first.kind, native, first.id, first.name)
             touched.append(entry)
-            tokens = entry.tokens
-            entry = entry.having([signed if b is first else b for b in entry.blocks])
-            entry.tokens = tokens
-        entries.append(entry)
+            entries[at] = entry.having([signed if b is first else b for b in entry.blocks])
+            entries[at].tokens = entry.tokens
     if touched:
         what = f"{len(touched)} call(s) of other models were marked as without signature"
         request.note("G6", what, *touched)
-    request.entries = entries
+        request.entries = entries
