@@ -85,7 +85,7 @@ class Surgery:
         self._mended: list[Mended] = []
         self._bones = {bone.id: bone for bone in map(Bone._make, self._all("bones"))}
         self._moves = {row[0]: row[1:] for row in self._all("mend_moves")}
-        self._head, self._move = self._all("head")[0]
+        self._head, self._move, _ = self._all("head")[0]
         self._places: dict[int | None, _Place] = {None: _Place()}
         self._parents: dict[int, int | None] = {}
         self._children: dict[int | None, list[int]] = {}
