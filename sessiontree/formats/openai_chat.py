@@ -10,7 +10,7 @@ Parts: text, image_url, input_audio, file, refusal. Calls: function, custom.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, cast
 
 from sessiontree.core.message import Decoded, Native, Part, Role
@@ -30,6 +30,10 @@ _SECONDARY = ("developer", "function")
 """Roles that have a neutral role in common with another; kept in ``message``."""
 
 _MARKS = frozenset({"tool_calls", "tool_call_id", "function_call", "reasoning_content"})
+_CALLING: Set[str] = frozenset({"role", "content", "tool_calls"})
+"""The fields of most messages that call a tool."""
+_PLAIN_CALL: Set[str] = frozenset({"id", "type", "function"})
+_PLAIN_FUNCTION: Set[str] = frozenset({"name", "arguments"})
 _MARK_BLOCKS = frozenset({"image_url", "input_audio"})
 _AUDIO = f"{NAME}:audio"
 """The kind of part that holds the ``audio`` field of an assistant's message."""
@@ -54,6 +58,8 @@ class OpenAIChat:
             return Decoded(role, _result(native))
         if len(native) == 2 and role == native["role"] and isinstance(native.get("content"), str):
             return Decoded(role, [shapes.text_part(native["content"])])  # most are no more
+        if native.keys() == _CALLING and native["role"] == role and native["tool_calls"]:
+            return Decoded(role, [*_content(native, role), *_calls(native)])
         parts = [*_reasoning(native), *_content(native, role), *_refusal(native), *_audio(native)]
         parts += [*_calls(native), *_function_call(native)]
         return Decoded(role, shapes.with_message_fields(parts, native, _known(native), NAME))
@@ -210,9 +216,25 @@ def _calls(native: Native) -> list[Part]:
     if calls is None:
         return []
     return [
-        _call(call, f"tool_calls[{i}]")
+        _plain_call(call) or _call(call, f"tool_calls[{i}]")
         for i, call in enumerate(shapes.blocks_in(calls, NAME, "tool_calls"))
     ]
+
+
+def _plain_call(call: Mapping[str, Any]) -> Part | None:
+    """A call with nothing but what every call has, as most are; None for another."""
+    body = call.get("function")
+    if call.keys() != _PLAIN_CALL or not shapes.is_object(body) or call["type"] != "function":
+        return None
+    if body.keys() != _PLAIN_FUNCTION or not all(map(_is_text, (call["id"], *body.values()))):
+        return None
+    part: Part = {"type": "tool_call", "id": call["id"], "name": body["name"]}
+    part["arguments"] = shapes.parsed_arguments(body["arguments"])
+    return part
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _call(call: Mapping[str, Any], where: str) -> Part:
