@@ -184,17 +184,19 @@ class Ledger:
         return above.context + item.tokens
 
     def _after_mark(self, item: Item, above: _Place) -> int:
-        """Cuts and summaries leave out what comes before the message they name; what elided
-        results and images saved is not known."""
+        """Cuts, and marks whose text stands for what came before, leave out what comes before
+        the message they name; what elided results and images saved is not known. The pages of
+        a snapshot are taken to cost what their text would: they are made where they cost less."""
         mark = marks.read(item)
-        if mark is None or mark.kind not in ("cut", "summary"):
+        stands = mark is not None and mark.kind in marks.STANDING
+        if mark is None or not (stands or mark.kind == "cut"):
             return above.context
         first = self._places.get(mark.ref_id or 0)
         left_out = above.before if mark.ref_id is None else 0
         if first is not None:
             left_out = self._places[first.parent_id].before if first.parent_id is not None else 0
         kept = above.before - left_out
-        return min(above.context, kept + (item.tokens if mark.kind == "summary" else 0))
+        return min(above.context, kept + (item.tokens if stands else 0))
 
     def _request(self, item: Item, above: _Place, turn: int | None, at: int) -> int:
         """Which request an assistant message belongs to; a new one where it begins it."""

@@ -12,8 +12,10 @@ details that are nested are inside, ``cache_read_input_tokens`` stands beside.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+if TYPE_CHECKING:  # few reports tell a price, and every program that opens a store reads this
+    from decimal import Decimal
 
 
 class Usage(NamedTuple):
@@ -118,8 +120,14 @@ def read(usage: Mapping[str, Any] | None) -> Usage | None:
     taken = (0 if beside else cached) + (0 if put_beside else written)
     output = count("output", 0) + count("thoughts", 0)
     long = min(count("written 1h", 0), written)
-    cost = Decimal(str(told["cost"])) if "cost" in told else None
+    cost = _dollars(told["cost"]) if "cost" in told else None
     return Usage(max(sent - taken, 0), cached, written, output, long, cost)
+
+
+def _dollars(told: float) -> Decimal:
+    from decimal import Decimal
+
+    return Decimal(str(told))
 
 
 def _told(usage: Mapping[str, Any]) -> dict[str, int | float]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessiontree.core.cost import Bill, Ledger, Spend
+from sessiontree.core.marks import STANDING
 from sessiontree.core.message import Part, Role
 from sessiontree.core.usage import Usage
 
@@ -112,8 +113,8 @@ def test_a_report_of_zeros_is_no_request_to_go_on_from() -> None:
     assert bill.requests[2].usage == Usage(540 + 10 + 10 + 10, output=1)
 
 
-@pytest.mark.parametrize("kind", ["cut", "summary"])
-def test_an_estimate_leaves_out_what_a_cut_leaves_out(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["cut", *sorted(STANDING)])
+def test_an_estimate_leaves_out_what_a_mark_leaves_out(kind: str) -> None:
     mark = Said(
         5, "mark", 4, native={"role": "mark", "kind": kind, "text": "s"}, ref_id=3, tokens=2
     )
@@ -121,7 +122,7 @@ def test_an_estimate_leaves_out_what_a_cut_leaves_out(kind: str) -> None:
         user(1, tokens=1_000), reply(2, 1, tokens=500), user(3, 2), reply(4, 3), mark,
         user(6, 5), reply(7, 6, tokens=1),
     )  # fmt: skip
-    kept = 10 + 10 + 10 + (2 if kind == "summary" else 0)
+    kept = 10 + 10 + 10 + (2 if kind in STANDING else 0)
     assert bill.requests[-1].usage == Usage(kept, output=1)
 
 

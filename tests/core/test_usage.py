@@ -180,12 +180,19 @@ def test_each_token_is_counted_once(name: str) -> None:
     assert found.sent == 1000
 
 
-@pytest.mark.parametrize(
-    "name", ["anthropic", "bedrock", "openai chat", "openai responses", "gemini"]
-)
-def test_it_agrees_with_what_windows_are_measured_by(name: str) -> None:
+@pytest.mark.parametrize("name", REPORTS)
+def test_it_is_what_windows_are_measured_by(name: str) -> None:
     report, expected = REPORTS[name]
     assert tokens.reported(report) == (expected.sent, expected.output)
+
+
+def test_a_prompt_that_came_from_the_cache_whole_measures_a_window() -> None:
+    report = {"input_tokens": 0, "cache_read_input_tokens": 900, "output_tokens": 4}
+    assert tokens.reported(report) == (900, 4)
+
+
+def test_a_report_of_zeros_measures_no_window() -> None:
+    assert tokens.reported({"input_tokens": 0, "output_tokens": 0}) is None
 
 
 @pytest.mark.parametrize(
