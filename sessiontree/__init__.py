@@ -59,6 +59,7 @@ from sessiontree.errors import (
 )
 
 if TYPE_CHECKING:
+    from sessiontree.conversation.tools import ModelTools
     from sessiontree.conversation.windows import Reclaimed
     from sessiontree.core.rules import Violation, violations
     from sessiontree.core.window import Budget, Window
@@ -85,6 +86,7 @@ __all__ = [
     "Mended",
     "Message",
     "MessageNotFound",
+    "ModelTools",
     "Move",
     "NewMessage",
     "Node",
@@ -130,6 +132,7 @@ __all__ = [
 _WHEN_ASKED = {
     "Budget": "sessiontree.core.window",
     "Import": "sessiontree.transfer",
+    "ModelTools": "sessiontree.conversation.tools",
     "Reclaimed": "sessiontree.conversation.windows",
     "Redactor": "sessiontree.transfer",
     "Violation": "sessiontree.core.rules",

@@ -22,6 +22,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sessiontree.conversation import handle as _handle
 from sessiontree.conversation import store as _store
+from sessiontree.conversation import tools as _tools
 from sessiontree.conversation import turn as _turn
 from sessiontree.core.message import Message, ToolCall
 from sessiontree.core.records import ConversationInfo
@@ -101,6 +102,7 @@ class Turn(_Blocking[_turn.Turn]):
     """See ``sessiontree.Turn``; for ``with``."""
 
     add = _call(_turn.Turn.add)
+    answer = _call(_turn.Turn.answer)
     interrupt = _call(_turn.Turn.interrupt)
     checkpoint = _call(_turn.Turn.checkpoint)
 
@@ -195,6 +197,26 @@ class Conversation(_Blocking[_handle.Conversation]):
     @property
     def info(self) -> ConversationInfo:
         return self.handle.info
+
+
+class ModelTools:
+    """See ``sessiontree.ModelTools``."""
+
+    def __init__(self, chat: Conversation) -> None:
+        self.portal = chat.portal
+        self.handle = _tools.ModelTools(chat.handle)
+
+    def schemas(self, provider: str) -> list[dict[str, Any]]:
+        """See ``sessiontree.ModelTools.schemas``."""
+        return self.handle.schemas(provider)
+
+    def handles(self, name: str) -> bool:
+        """See ``sessiontree.ModelTools.handles``."""
+        return self.handle.handles(name)
+
+    def call(self, call: ToolCall, turn: Turn) -> _tools.ToolAnswer:
+        """See ``sessiontree.ModelTools.call``."""
+        return _run(self.portal, partial(self.handle.call, call, turn.handle))
 
 
 class Store(_Blocking[_store.Store]):

@@ -14,7 +14,7 @@ from sessiontree import errors
 PROMISED = (
     "open_store", "Store", "Conversation", "Turn", "Message", "Checkpoint", "Resume", "Tree",
     "Budget", "Window", "violations", "HEAD", "ToolCall", "ToolResult", "Problem", "Move",
-    "ConversationInfo", "Reclaimed", "Violation", "Import", "import_file", "export",
+    "ConversationInfo", "Reclaimed", "Violation", "Import", "import_file", "export", "ModelTools",
 )  # fmt: skip
 
 METHODS = {
@@ -22,7 +22,8 @@ METHODS = {
     "Conversation": "id owner topic title head forked_from turn append path iter_path message "
     "children siblings leaves tree branch fork edit retry checkpoint checkpoints rewind undo redo "
     "history resume window reclaim",
-    "Turn": "add interrupt checkpoint head open_calls pending",
+    "Turn": "add answer interrupt checkpoint head open_calls pending",
+    "ModelTools": "schemas handles call",
     "Message": "id parent_id conversation_id role format native parts text tool_calls tool_results "
     "depth open_calls is_boundary tokens usage model key meta created_at raw",
     "Checkpoint": "label message_id note created_at",

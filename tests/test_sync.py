@@ -39,13 +39,13 @@ def public(face: type) -> set[str]:
     return {name for name in dir(face) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("name", ["Store", "Conversation", "Turn"])
+@pytest.mark.parametrize("name", ["Store", "Conversation", "Turn", "ModelTools"])
 def test_each_name_of_a_handle_is_there(name: str) -> None:
     blocking = public(getattr(sync, name)) - {"portal", "handle"}
     assert blocking == public(getattr(sessiontree, name))
 
 
-@pytest.mark.parametrize("name", ["Store", "Conversation", "Turn"])
+@pytest.mark.parametrize("name", ["Store", "Conversation", "Turn", "ModelTools"])
 def test_each_method_is_explained_as_the_async_one_is(name: str) -> None:
     for method, found in inspect.getmembers(getattr(sync, name), inspect.isfunction):
         if not method.startswith("_"):

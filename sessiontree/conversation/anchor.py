@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from sessiontree import formats
 from sessiontree.conversation import arguments
 from sessiontree.conversation.shelf import Shelf
-from sessiontree.core.message import Message, MessageRow, NewMessage
+from sessiontree.core.message import META, Message, MessageRow, NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.core.records import ConversationInfo
 from sessiontree.errors import FormatError, HeadMoved
 from sessiontree.store.appending import Append, Appended, append
+from sessiontree.store.conversations import Stepped, append_and_rewind
 from sessiontree.store.messages import json_or_null
 from sessiontree.store.sqlite import SQLiteBackend
 
@@ -55,6 +56,23 @@ def unsaved(message: NewMessage, conversation: int, parent: int | None) -> Messa
     return wrap(row)
 
 
+def digest(text: str, format: str | None) -> NewMessage:
+    """What a branch that is left found out, as a user message."""
+    native = {"role": "user", "content": text}
+    return formats.read(native, default=format, meta={META: {"kind": "digest"}})
+
+
+class Back(NamedTuple):
+    """Where the head goes when what is appended is saved."""
+
+    label: str
+    digest: NewMessage
+
+
+Seen = Callable[[Appended, MessageRow | None], None]
+"""What was appended, and the head after going back, if it did."""
+
+
 @dataclass(slots=True)
 class Anchor:
     """Shared by a conversation's handle and its turns."""
@@ -78,19 +96,27 @@ class Anchor:
         self.head = head
 
     async def save(
-        self, wish: Append, seen: Callable[[Appended], None] | None = None
+        self, wish: Append, seen: Seen | None = None, back: Back | None = None
     ) -> list[Message]:
-        """Append. HeadMoved, with the messages kept as a branch, when another was first."""
+        """Append, and go ``back`` in the same transaction. HeadMoved, with the messages kept
+        as a branch and the head where it is, when another was first."""
         wish.drafts = [*wish.drafts, *self.reported]
 
-        def then(done: Appended) -> None:
+        def then(done: Appended, at: MessageRow | None = None) -> None:
             self.reported.difference_update(wish.drafts)
             if done.rows:
-                self.head = done.head
+                self.head = done.head if at is None else at.id
             if seen is not None:
-                seen(done)
+                seen(done, at)
 
-        done = await self.backend.write_then(then, append, self.id, wish)
+        def then_back(stepped: Stepped) -> None:
+            then(*stepped)
+
+        write = self.backend.write_then
+        if back is None:
+            done = await write(then, append, self.id, wish)
+        else:
+            done = (await write(then_back, append_and_rewind, self.id, wish, *back)).done
         if not done.moved:
             raise HeadMoved(wish.expected, done.head, [wrap(row) for row in done.fresh])
         return [wrap(row) for row in done.rows]

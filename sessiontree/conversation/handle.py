@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sessiontree import formats
 from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, read_batch, wrap
+from sessiontree.conversation.anchor import digest as as_digest
 from sessiontree.conversation.draft import Draft, drafts_of
 from sessiontree.conversation.resume import Resume, resume_of
 from sessiontree.conversation.turn import Turn
 from sessiontree.core.defaults import PROTECT, SAVE, THRESHOLD
-from sessiontree.core.message import META, Message, MessageRow, NewMessage
+from sessiontree.core.message import Message, MessageRow, NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.core.records import Cause, Checkpoint, ConversationInfo, Graft, Move
 from sessiontree.core.tree import Tree
@@ -264,12 +265,9 @@ class Conversation:
         in the same transaction. Returns the head. CheckpointNotFound names the labels.
         """
         arguments.text(label, "a label")
-        found = None if digest is None else self._digest(arguments.string(digest, "digest"))
+        said = None if digest is None else arguments.string(digest, "digest")
+        found = None if said is None else as_digest(said, self.info.format)
         return await self._move(conversations.rewind, label, found)
-
-    def _digest(self, text: str) -> NewMessage:
-        native = {"role": "user", "content": text}
-        return formats.read(native, default=self.info.format, meta={META: {"kind": "digest"}})
 
     async def undo(self) -> Message | None:
         """Put the head back where it was before its last move; returns the head.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from sessiontree import formats
 from sessiontree.conversation import arguments
-from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
+from sessiontree.conversation.anchor import Anchor, Back, digest, now, unsaved, wrap
+from sessiontree.conversation.answering import Answer, results
 from sessiontree.conversation.draft import Draft
-from sessiontree.core.message import META, Message, MessageRow, NewMessage, Part, ToolCall
-from sessiontree.core.pairing import pair, refuse_orphans
+from sessiontree.core import model_tools
+from sessiontree.core.message import Message, MessageRow, NewMessage, ToolCall
+from sessiontree.core.model_tools import CHECKPOINT, REWIND, Known, Reply
+from sessiontree.core.pairing import OpenCall, pair, refuse_orphans
 from sessiontree.errors import CheckpointExists, OrphanToolResult, TreeError, UnsettledTurn
 from sessiontree.store import reads
 from sessiontree.store.appending import Append, Appended
@@ -42,6 +45,8 @@ class Turn:
         self._leaf = adopted.parent_id if adopted else anchor.head
         self._step = list(adopted.messages) if adopted else []
         self._labels: list[Label] = []
+        self._taken: set[str] = set()
+        """Labels of this step that another writer took first."""
         self._lock = asyncio.Lock()
         self._entered = False
 
@@ -123,6 +128,50 @@ class Turn:
                 self._pass(known)
                 return wrap(known)
 
+    async def answer(self, call: ToolCall, response: object, *, is_error: bool = False) -> Message:
+        """Add the result of an open call, in the format of the call.
+
+        ``call`` is one of ``open_calls``, or of the ``tool_calls`` of a message that was added;
+        ``response`` a text, parts, or any value that JSON has. Else as ``add``.
+        """
+        async with self._lock:
+            self._require_entered()
+            return await self._answer(Answer(self._opened(call), response, is_error))
+
+    async def _reply(
+        self, call: ToolCall, decide: Callable[[Known], Reply]
+    ) -> tuple[Message, Reply]:
+        """Answer a call by what is known at that moment, and note what its step ends with."""
+        async with self._lock:
+            self._require_entered()
+            opened = self._opened(call)
+            reply = decide(await self._known())
+            answer = Answer(opened, reply.text, reply.is_error)
+            return await self._answer(answer, note=reply.note), reply
+
+    async def _answer(self, answer: Answer, note: Mapping[str, Any] | None = None) -> Message:
+        return (await self._take(results(self._step, [answer], note)))[-1]
+
+    def _opened(self, call: ToolCall) -> OpenCall:
+        """Of several calls that look alike, the oldest that is open."""
+        for opened in pair(self._step).open:
+            if opened.call == call:
+                return opened
+        raise OrphanToolResult(call.id)
+
+    async def _known(self) -> Known:
+        found = await self._anchor.backend.read(reads.checkpoints, self._anchor.id)
+        labels = [checkpoint.label for checkpoint in found]
+        labels += [label for label, _, _ in self._labels_of(self._step) if label not in labels]
+        back = model_tools.notes_of(self._step, REWIND)
+        return Known(labels, back[0]["label"] if back else None)
+
+    def _labels_of(self, step: Sequence[NewMessage]) -> list[Label]:
+        """The checkpoints for the end of a step: those asked for by the caller and the model."""
+        noted = [note["label"] for note in model_tools.notes_of(step, CHECKPOINT)]
+        asked = [*self._labels, *((label, None, False) for label in noted)]
+        return [label for label in asked if label[0] not in self._taken]
+
     async def _saved(self, key: str) -> MessageRow | None:
         return await self._anchor.backend.read(reads.message_by_key, self._anchor.id, key)
 
@@ -140,8 +189,10 @@ class Turn:
         said = None if note is None else arguments.string(note, "a note")
         async with self._lock:
             self._require_entered()
-            results = _interrupted(self._step, said)
-            return await self._take(results) if results else []
+            opened = pair(self._step).open
+            answers = [Answer(each, said or INTERRUPTED, is_error=True) for each in opened]
+            made = results(self._step, answers, {"kind": "interrupted"})
+            return await self._take(made) if made else []
 
     async def checkpoint(
         self, label: str, note: str | None = None, *, replace: bool = False
@@ -164,7 +215,7 @@ class Turn:
             self._labels.append((label, note, replace))
 
     async def _refuse_taken(self, label: str) -> None:
-        if any(waiting == label for waiting, _, _ in self._labels):
+        if any(waiting == label for waiting, _, _ in self._labels_of(self._step)):
             raise CheckpointExists(label, 0)
         for known in await self._anchor.backend.read(reads.checkpoints, self._anchor.id):
             if known.label == label:
@@ -180,9 +231,9 @@ class Turn:
         if pairing.open:
             return [await self._draft(step)]
         try:
-            return await self._save(step, self._labels)
+            return await self._save(step, self._labels_of(step))
         except CheckpointExists as error:
-            self._labels = [label for label in self._labels if label[0] != error.label]
+            self._taken.add(error.label)
             raise
 
     async def _draft(self, step: list[NewMessage]) -> Message:
@@ -205,13 +256,23 @@ class Turn:
             drafts=[self._number],
         )
 
-        def seen(done: Appended) -> None:
+        def seen(done: Appended, back: MessageRow | None) -> None:
             self._step = []
             self._labels = []
+            self._taken = set()
             if done.last is not None:
                 self._pass(done.last)
+            if back is not None:
+                self._leaf = back.id
 
-        return await self._anchor.save(wish, seen)
+        return await self._anchor.save(wish, seen, self._back_of(step))
+
+    def _back_of(self, step: Sequence[NewMessage]) -> Back | None:
+        """Where the end of a step goes back to."""
+        notes = model_tools.notes_of(step, REWIND)
+        if not notes:
+            return None
+        return Back(notes[0]["label"], digest(notes[0]["digest"], self._anchor.info.format))
 
     def _unsaved(self, message: NewMessage) -> Message:
         return unsaved(message, self._anchor.id, self._leaf)
@@ -219,23 +280,3 @@ class Turn:
     def _require_entered(self) -> None:
         if not self._entered:
             raise TreeError("this turn is over", hint="use it inside `async with chat.turn()`")
-
-
-def _interrupted(step: Sequence[NewMessage], note: str | None) -> list[NewMessage]:
-    """Results for the calls that ``step`` leaves open, each in the format of its call."""
-    by_format: dict[str, list[Part]] = {}
-    for opened in pair(step).open:
-        part = {
-            "type": "tool_call_response",
-            "id": opened.call.id if opened.call.given else None,
-            "name": opened.call.name,
-            "response": note or INTERRUPTED,
-            "is_error": True,
-        }
-        by_format.setdefault(step[opened.at].format, []).append(part)
-    meta = {META: {"kind": "interrupted"}}
-    return [
-        formats.read(native, format=name, meta=meta)
-        for name, parts in by_format.items()
-        for native in formats.codec(name).encode("tool", parts)
-    ]

@@ -13,9 +13,10 @@ One table says what a call or a result does, by where the call with its id stand
     ==========  =================  ====================
 
 A result answers the *newest* open call with its id, because providers use an id again in
-a later turn (``call_0``). A result that bears no id answers the oldest open call of its
-name, else the oldest open call that bears no id either. Anything may stand between a
-call and its result. What is still open at the end is an ``unanswered_call``.
+a later turn (``call_0``); a call that was given the id comes before one whose id was made
+from its position. A result that bears no id answers the oldest open call of its name, else
+the oldest open call that bears no id either. Anything may stand between a call and its
+result. What is still open at the end is an ``unanswered_call``.
 """
 
 from __future__ import annotations
@@ -156,15 +157,25 @@ def refuse_orphans(pairing: Pairing) -> None:
 
 def _find(waiting: list[OpenCall], result: ToolResult) -> int | None:
     if result.given:
-        for i in range(len(waiting) - 1, -1, -1):
-            if waiting[i].call.id == result.id:
-                return i
-        return _oldest(waiting, result, lambda call: not call.given)
+        found = _newest(waiting, result.id)
+        return _oldest(waiting, result, lambda call: not call.given) if found is None else found
     by_name = _oldest(waiting, result, lambda call: True) if result.name else None
     if by_name is not None:
         return by_name
     nameless = ToolResult(result.id, None, None, given=False)
     return _oldest(waiting, nameless, lambda call: not call.given)
+
+
+def _newest(waiting: list[OpenCall], call_id: str) -> int | None:
+    """Of those that were given the id, else of those whose id was made."""
+    made: int | None = None
+    for i in range(len(waiting) - 1, -1, -1):
+        call = waiting[i].call
+        if call.id == call_id and call.given:
+            return i
+        if call.id == call_id and made is None:
+            made = i
+    return made
 
 
 def _oldest(

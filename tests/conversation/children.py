@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from talk import assistant, call, result, user
+from talk import asks, assistant, call, result, user
 
 import sessiontree
 
@@ -47,6 +47,23 @@ async def call_tools(file: str) -> None:
             await turn.add(user())
             await turn.add(call("a", "b", name="pay"))
             await turn.add(result("b", "paid"))
+            await wait_to_be_killed()
+
+
+async def go_back_beside_another_call(file: str) -> None:
+    """Killed when the model has been told that it goes back, and another call of its message
+    has no result yet."""
+    async with sessiontree.open_store(file) as store:
+        chat = await store.conversation("chat")
+        await chat.append([user("go"), assistant("first")])
+        await chat.checkpoint("before")
+        async with chat.turn() as turn:
+            await turn.add(user("explore"))
+            reply = await turn.add(
+                asks(("pay", {}), ("rewind", {"label": "before", "report": "a dead end"}))
+            )
+            answer = await sessiontree.ModelTools(chat).call(reply.tool_calls[1], turn)
+            assert answer.rewinds == "before"
             await wait_to_be_killed()
 
 

@@ -41,6 +41,22 @@ def call(*ids: str | None, name: str = "search", text: str | None = None) -> dic
     return {"role": "assistant", "content": text, "tool_calls": made}
 
 
+def asks(*calls: tuple[str, Any], text: str | None = None) -> dict[str, Any]:
+    """An assistant message that calls tools by (name, arguments); the ids are c0, c1, …"""
+    made = [
+        {
+            "id": f"c{at}",
+            "type": "function",
+            "function": {
+                "name": name,
+                "arguments": given if isinstance(given, str) else json.dumps(given),
+            },
+        }
+        for at, (name, given) in enumerate(calls)
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
 def result(call_id: str | None, text: str = "found", name: str | None = None) -> dict[str, Any]:
     """What a tool answered; without an id it is told by its name."""
     message: dict[str, Any] = {"role": "tool", "content": text}
