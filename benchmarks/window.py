@@ -2,7 +2,9 @@
 
 The long conversation ends with the very messages of the short one, so both windows are the
 same, and what one takes more than the other is what its length costs. Tokens are estimated
-(``exact=False``): no tokenizer takes part.
+(``exact=False``): no tokenizer takes part. A handle remembers what its last windows sent, so
+that each first window is planned by a new one; "the next turn" is the window of one that has
+planned before, a turn ago.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from measure import (
 )
 from samples import messages
 
-from sessiontree import Conversation, Message, Window, open_store
+from sessiontree import Conversation, Message, Store, Window, open_store
 from sessiontree.core import planner, rules
 from sessiontree.formats import codec
 
@@ -54,11 +56,12 @@ async def run(bench: Bench) -> AsyncIterator[Figure]:
     await _make(short_file, 1)
     await _make(long_file, long // SHORT)
     async with open_store(short_file) as few, open_store(long_file) as many:
-        short, tall = await few.open(1), await many.open(1)
-        yield await _length(bench, short, tall, long)
-        yield await _pinned(bench, short, tall, long)
+        yield await _length(bench, few, many, long)
+        yield await _pinned(bench, few, many, long)
         for target in rules.PROVIDERS:
-            yield await _whole(bench, short, target)
+            yield await _whole(bench, few, target)
+        for target in rules.PROVIDERS:
+            yield await _next(bench, few, target)
 
 
 async def _make(file: Path, rounds: int) -> None:
@@ -76,16 +79,17 @@ async def _make(file: Path, rounds: int) -> None:
         expect([each.native for each in newest] == messages(SHORT), True, "the newest messages")
 
 
-async def _length(bench: Bench, short: Conversation, tall: Conversation, long: int) -> Figure:
+async def _length(bench: Bench, short: Store, tall: Store, long: int) -> Figure:
     times = await race(
         bench.rounds(31, 5), {"short": partial(_window, short), "long": partial(_window, tall)}
     )
-    expect((await _planned(tall)).messages == (await _planned(short)).messages, True, "windows")
+    ours, theirs = await _planned(await tall.open(1)), await _planned(await short.open(1))
+    expect(ours.messages == theirs.messages, True, "windows")
     subject = f"plan {number(BUDGET)} tokens of {number(long)} messages, against {number(SHORT)}"
     return cost(subject, times["long"], times["short"], milliseconds, at_most(1.2, 1.1))
 
 
-async def _pinned(bench: Bench, short: Conversation, tall: Conversation, long: int) -> Figure:
+async def _pinned(bench: Bench, short: Store, tall: Store, long: int) -> Figure:
     """The first message pinned: all between it and the window is walked, and not read."""
     times = await race(
         bench.rounds(5), {"short": partial(_window, short, 1), "long": partial(_window, tall, 1)}
@@ -94,7 +98,8 @@ async def _pinned(bench: Bench, short: Conversation, tall: Conversation, long: i
     return cost(subject, times["long"], times["short"], milliseconds)
 
 
-async def _window(chat: Conversation, *pinned: int) -> float:
+async def _window(store: Store, *pinned: int) -> float:
+    chat = await store.open(1)
     with Clock() as clock:
         found = await _planned(chat, *pinned)
     expect(found.ids[: len(pinned)], pinned, "what is pinned")
@@ -106,15 +111,15 @@ async def _planned(chat: Conversation, *pinned: int) -> Window:
     return await chat.window(BUDGET, target="openai_chat", pinned=pinned, exact=False)
 
 
-async def _whole(bench: Bench, chat: Conversation, target: str) -> Figure:
+async def _whole(bench: Bench, store: Store, target: str) -> Figure:
     """All of the short conversation for a provider, read from the store each time. In
     milliseconds of the processor; beside it what the planning alone takes, and what parsing
     the same messages as JSON does."""
-    read = (await chat.path())[::-1]
+    read = (await (await store.open(1)).path())[::-1]
     times = await race(
         bench.rounds(31, 5),
         {
-            "ours": partial(_sent, chat, target),
+            "ours": partial(_sent, store, target),
             "plan": partial(_plan, read, target),
             "json": partial(_parse, [each.raw for each in read]),
         },
@@ -130,7 +135,26 @@ async def _whole(bench: Bench, chat: Conversation, target: str) -> Figure:
     )
 
 
-async def _sent(chat: Conversation, target: str) -> float:
+async def _sent(store: Store, target: str) -> float:
+    chat = await store.open(1)
+    with Processor() as clock:
+        found = await chat.window(target=target, exact=False)
+    expect(len(found.ids), SHORT, "messages sent")
+    return clock.seconds
+
+
+async def _next(bench: Bench, store: Store, target: str) -> Figure:
+    """The same of a handle that planned a window when the path was a turn shorter."""
+    times = await race(bench.pick(31, 5), {"ours": partial(_sent_next, store, target)})
+    values = tuple(1000 * seconds for seconds in times["ours"])
+    return Figure(f"… the next turn's window for {target}, CPU", values, at_most(30, 10), "ms")
+
+
+async def _sent_next(store: Store, target: str) -> float:
+    chat = await store.open(1)
+    await chat.branch(SHORT - 4)
+    await chat.window(target=target, exact=False)
+    await chat.branch(SHORT)
     with Processor() as clock:
         found = await chat.window(target=target, exact=False)
     expect(len(found.ids), SHORT, "messages sent")
