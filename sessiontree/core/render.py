@@ -9,7 +9,7 @@ and results learn their call's id and name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from sessiontree.core import marks, pairing
 from sessiontree.core.marks import Edits, Item
@@ -31,7 +31,7 @@ def entries_of(turn: Turn, shape: Shape, codecs: Codecs) -> list[Entry]:
         if is_foreign[at]:
             entries += _carried(shape, codec, item, parts[at], turn.edits[at])
         else:
-            native = cast("dict[str, Any]", item.native)
+            native: Any = item.native
             entries.append(_opened(shape, native, item, turn.edits[at]))
     if turn.is_edited:
         entries = _edited(entries, turn, shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from sessiontree.core.images import Picture
 from sessiontree.core.rules import checks, limits, pairs, repairs, thinking
@@ -95,9 +95,9 @@ class GeminiShape(ListShape):
 def inside(native: Json, names: Sequence[str]) -> Json | None:
     """What stands under the first of ``names`` that is there."""
     for name in names:
-        value = native.get(name)
+        value: Json | None = native.get(name)
         if isinstance(value, dict):
-            return cast("Json", value)
+            return value
     return None
 
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 from sessiontree.core.rules.model import Block, Entry, Json, Sender
 
 LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-def dicts(value: object) -> list[Json]:
+_LISTS = (list, tuple)
+"""A union would be made anew at each call, as a cast would be one: these are called for every
+block of a window."""
+
+
+def dicts(value: Any) -> list[Json]:
     """The objects of a list; none for anything else."""
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, _LISTS):
         return []
-    return [item for item in cast("Sequence[Json]", value) if isinstance(item, dict)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    return [item for item in value if isinstance(item, dict)]  # pyright: ignore[reportUnknownVariableType]
 
 
-def dicts_if_list(value: object) -> list[Json] | None:
+def dicts_if_list(value: Any) -> list[Json] | None:
     """The objects of a list; None for anything else."""
-    return dicts(cast("list[Json]", value)) if isinstance(value, list) else None
+    return dicts(value) if isinstance(value, list) else None
 
 
 def string(value: object) -> str:
@@ -28,9 +33,9 @@ def string(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def obj(value: object) -> Json:
+def obj(value: Any) -> Json:
     """``value`` if it is an object, else an empty one."""
-    return cast(Json, value) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def clean_id(old: str) -> str:
