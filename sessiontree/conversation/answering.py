@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from sessiontree import formats
 from sessiontree.core.message import META, NewMessage, Part, results_of
-from sessiontree.core.pairing import OpenCall
+from sessiontree.core.pairing import OpenCall, pair, take
+from sessiontree.errors import TreeError, shown
 
 
 class Answer(NamedTuple):
@@ -23,11 +24,14 @@ def results(
     step: Sequence[NewMessage], answers: Sequence[Answer], note: Mapping[str, Any] | None = None
 ) -> list[NewMessage]:
     """Results for open calls of ``step``, each in the format of its call; ``note`` is ours,
-    for their meta."""
+    for their meta. TreeError where a result could not be told from that of another call."""
     by_format: dict[str, list[Part]] = {}
+    waiting = pair(step).open
     for answer in answers:
         name = step[answer.opened.at].format
-        by_format.setdefault(name, []).append(_part(answer, name))
+        part = _part(answer, name)
+        _require_its_own(answer.opened, part, waiting)
+        by_format.setdefault(name, []).append(part)
     meta = None if note is None else {META: dict(note)}
     return [
         formats.read(native, format=name, meta=meta)
@@ -45,6 +49,18 @@ def _part(answer: Answer, format: str) -> Part:
         "response": answer.response,
     }
     return part | ({"is_error": True} if answer.is_error else {})
+
+
+def _require_its_own(opened: OpenCall, part: Part, waiting: list[OpenCall]) -> None:
+    """A result without id belongs to the oldest call of its name, whatever we mean by it."""
+    (result,) = results_of([part])
+    took = take(waiting, result)
+    if not result.given and took != opened:
+        raise TreeError(
+            f"a call of {shown(opened.call.name)} bears no id, and an older one of that name "
+            "has no result yet",
+            hint="answer them in the order in which they were made",
+        )
 
 
 @cache

@@ -132,7 +132,8 @@ class Turn:
         """Add the result of an open call, in the format of the call.
 
         ``call`` is one of ``open_calls``, or of the ``tool_calls`` of a message that was added;
-        ``response`` a text, parts, or any value that JSON has. Else as ``add``.
+        ``response`` a text, parts, or any value that JSON has. TreeError where the format knows
+        no ids and an older call of that name waits: those are answered in order. Else as ``add``.
         """
         async with self._lock:
             self._require_entered()

@@ -6,6 +6,7 @@ A child says a line when it has come to the point that matters, and waits there 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import sqlite3
@@ -65,6 +66,25 @@ async def go_back_beside_another_call(file: str) -> None:
             answer = await sessiontree.ModelTools(chat).call(reply.tool_calls[1], turn)
             assert answer.rewinds == "before"
             await wait_to_be_killed()
+
+
+async def explore_and_go_back(file: str) -> None:
+    """Killed at any time while the model goes back again and again, beside another call."""
+    async with sessiontree.open_store(file) as store:
+        chat = await store.conversation("chat")
+        tools = sessiontree.ModelTools(chat)
+        await chat.append(user("go"))
+        await chat.checkpoint("start")
+        say("ready")
+        async with chat.turn() as turn:
+            for number in itertools.count():
+                back = {"label": "start", "report": f"report {number}"}
+                mark = {"label": f"mark {number}"}
+                reply = await turn.add(asks(("read", {}), ("rewind", back), ("checkpoint", mark)))
+                read, rewind, checkpoint = reply.tool_calls
+                await tools.call(rewind, turn)
+                await tools.call(checkpoint, turn)
+                await turn.answer(read, "text " * 50)
 
 
 async def save_unheard(file: str) -> None:

@@ -92,6 +92,24 @@ async def test_an_answer_is_written_in_the_format_of_its_call(store: Store, form
     assert "rows" in (await chat.path())[-2].raw
 
 
+async def test_calls_of_one_name_without_ids_are_answered_in_order_or_not_at_all(
+    chat: Conversation,
+) -> None:
+    async with chat.turn() as turn:
+        await turn.add(made("gemini", (None, "f"), (None, "g"), (None, "f")), format="gemini")
+        first, other, last = turn.open_calls
+        with pytest.raises(TreeError, match=r"'f' bears no id, .*\(answer them in the order"):
+            await turn.answer(last, "z")
+        assert [call.id for call in turn.open_calls] == ["call_0", "call_1", "call_2"]
+        for call, said in ((other, "y"), (first, "x"), (last, "z")):
+            await turn.answer(call, said)
+    (calls, *_) = await chat.path()
+    window = await chat.window(target="gemini")
+    sent = [part["functionResponse"] for part in window.messages[-1]["parts"]]
+    assert [call.name for call in calls.tool_calls] == [each["name"] for each in sent]
+    assert ["x" in str(sent[0]), "y" in str(sent[1]), "z" in str(sent[2])] == [True] * 3
+
+
 async def test_an_answer_to_a_call_that_is_not_open_is_refused(chat: Conversation) -> None:
     async with chat.turn() as turn:
         with pytest.raises(OrphanToolResult):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from talk import asks, assistant, examples, result, texts, user
-from test_crash import run_until_ready_and_kill
+from test_crash import child, line_of, run_until_ready_and_kill
 
 import sessiontree
 from sessiontree import (
@@ -356,6 +357,40 @@ async def test_a_crash_after_the_answer_goes_back_when_the_other_call_is_settled
         assert digest.text.endswith("a dead end")
         assert await refused_by(chat) == []
         assert await store.check() == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_killed_at_any_time_no_step_stands_that_tells_of_a_rewind_which_never_came(
+    file: Path, seed: int
+) -> None:
+    with child("explore_and_go_back", file) as process:
+        assert line_of(process) == "ready"
+        await asyncio.sleep(random.Random(seed).uniform(0.0, 0.25))
+        process.kill()
+        assert process.wait() == -9
+    async with sessiontree.open_store(file) as store:
+        chat = await store.conversation("chat", create=False)
+        assert await store.check() == []
+        tree = await chat.tree()
+        messages = {node.id: await chat.message(node.id) for node in tree.nodes}
+        came = {m.ref_id for m in messages.values() if kind_of(m) == "digest"}
+        ends = {m.id for m in messages.values() if m.role == "tool" and m.is_boundary}
+        assert came == ends
+        assert set((await labels(chat)).values()) - ends == {(await chat.path())[0].id}
+        assert len(await chat.checkpoints()) == len(ends) + 1
+        resume = await chat.resume()
+        async with chat.turn(resume=resume) as turn:
+            closed = await turn.interrupt()
+        went = [m for m in resume.draft if kind_of(m) == "rewind"]
+        if went:
+            assert (await chat.path())[-1].ref_id == closed[-1].id
+        elif closed:
+            assert chat.head == closed[-1].id
+        assert await refused_by(chat) == []
+
+
+def kind_of(message: sessiontree.Message) -> str | None:
+    return message.meta.get("sessiontree", {}).get("kind")
 
 
 # --- Any story ------------------------------------------------------------------------------------
