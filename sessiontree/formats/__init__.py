@@ -11,11 +11,24 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+import orjson
+
 from sessiontree.core import jsontext
-from sessiontree.core.message import Codec, Decoded, NewMessage, calls_of, results_of
+from sessiontree.core.message import (
+    Codec,
+    Decoded,
+    NewMessage,
+    calls_of,
+    results_of,
+)
 from sessiontree.errors import FormatError
 from sessiontree.formats import everyday
-from sessiontree.formats.glance import estimated_tokens, first_line, preview_of, tokens_of_text
+from sessiontree.formats.glance import (
+    estimated_tokens,
+    first_line,
+    preview_of,
+    tokens_of_text,
+)
 from sessiontree.formats.shapes import is_object
 
 NAMES = (
@@ -140,6 +153,25 @@ def read(
         meta=meta,
         created_at=created_at,
     )
+
+
+def reported(native: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The usage that a message tells, as JSON text, and its model."""
+    said = _inner(native)
+    usage = _usage(said)
+    return _usage_text(usage) if usage else None, _model(said)
+
+
+def _usage_text(usage: Mapping[str, Any]) -> str | None:
+    """As the store would write it: None for what JSON cannot hold (1e400), for which the fast
+    encoder writes null."""
+    try:
+        text = orjson.dumps(usage).decode()
+        return jsontext.dump(usage) if "null" in text else text
+    except TypeError:
+        return jsontext.dump(usage)
+    except FormatError:
+        return None
 
 
 def _is_plain(native: Mapping[str, Any]) -> bool:

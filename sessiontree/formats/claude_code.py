@@ -31,7 +31,7 @@ from typing import Any, cast
 from sessiontree.core import jsontext
 from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role
 from sessiontree.errors import FormatError
-from sessiontree.formats import anthropic, shapes, transcript
+from sessiontree.formats import anthropic, shapes, transcript, usual
 from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells, text_at
 
 NAME = "claude_code"
@@ -113,17 +113,16 @@ class _Reader:
 
     def entry(self, row: Row) -> Entry:
         native = row.native
-        role, parts = CODEC.decode(native)
-        entry = transcript.entry(row, role, parts)
+        entry = transcript.looked(row, CODEC, usual.claude_code(native))
         entry.id = text_at(native, "uuid")
         entry.parent = text_at(native, "parentUuid") or text_at(native, "logicalParentUuid")
         entry.follows = "parentUuid" not in native
-        entry.beside = _is_beside(native)
+        entry.beside = native.get("type") in BESIDE or not (entry.id or _speaks(native))
         entry.side = _side(native)
         entry.topic = text_at(native, "sessionId")
         entry.created_at = transcript.microseconds(native.get("timestamp"))
-        entry.group = _answer_of(native) if role == "assistant" else None
-        entry.tells = _tells(native, role)
+        entry.group = _answer_of(native) if entry.role == "assistant" else None
+        entry.tells = _tells(native, entry.role)
         return entry
 
     def message(self, text: str, entry: Entry) -> NewMessage:
@@ -131,10 +130,6 @@ class _Reader:
 
 
 READER = _Reader()
-
-
-def _is_beside(native: Native) -> bool:
-    return native.get("type") in BESIDE or (text_at(native, "uuid") is None and not _speaks(native))
 
 
 def _speaks(native: Native) -> bool:

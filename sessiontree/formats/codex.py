@@ -29,7 +29,7 @@ from typing import Any, cast
 from sessiontree.core import jsontext
 from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role, text_of
 from sessiontree.errors import FormatError
-from sessiontree.formats import openai_responses, shapes, transcript
+from sessiontree.formats import openai_responses, shapes, transcript, usual
 from sessiontree.formats.naming import digest
 from sessiontree.formats.rewinding import Chain
 from sessiontree.formats.transcript import Entry, Head, Notes, Place, Row, Source, Tells, text_at
@@ -105,7 +105,7 @@ def _kind(native: Native) -> str:
 
 def _payload(native: Native) -> Mapping[str, Any]:
     payload = native.get("payload")
-    return cast("Mapping[str, Any]", payload) if isinstance(payload, Mapping) else {}
+    return payload if shapes.is_object(payload) else {}
 
 
 def _item(native: Native) -> Mapping[str, Any] | None:
@@ -173,8 +173,8 @@ class _Reader:
 
     def entry(self, row: Row) -> Entry:
         native = row.native
-        role, parts = CODEC.decode(native)
-        entry = transcript.entry(row, role, parts)
+        item = _item(native)
+        entry = transcript.looked(row, CODEC, None if item is None else usual.codex(item))
         place = row.place or Place()
         entry.created_at = transcript.microseconds(native.get("timestamp"))
         entry.tells = place.tells
@@ -182,7 +182,7 @@ class _Reader:
         if not place.follows:
             entry.id, entry.parent, entry.key = place.id, place.parent, digest(row.raw)
             entry.topic = _session(native)
-            entry.tells = _noted(native, role, place.tells)
+            entry.tells = _noted(native, entry.role, place.tells)
         return entry
 
     def message(self, text: str, entry: Entry) -> NewMessage:
@@ -203,8 +203,7 @@ def _session(native: Native) -> str | None:
     return text_at(native, "id") if "type" not in native else None
 
 
-def _is_inside(native: Native) -> bool:
-    item = _item(native)
+def _is_inside(native: Native, item: Mapping[str, Any] | None) -> bool:
     if item is not None:
         return not shapes.is_one_of(item.get("type"), NOTED)
     return native.get("type") == "compacted"
@@ -213,9 +212,11 @@ def _is_inside(native: Native) -> bool:
 def _place(chain: Chain, row: Row) -> Place:
     """The first session is the root, so that there is one to go back to."""
     native = row.native
+    item = _item(native)
     is_root = not chain.last and _session(native) is not None
-    if is_root or _is_inside(native):
-        return chain.add(f"line {row.line}", begins_turn=_begins_turn(native))
+    if is_root or _is_inside(native, item):
+        begins_turn = item is not None and _begins_turn(item)
+        return chain.add(f"line {row.line}", begins_turn=begins_turn)
     return Place(follows=True, tells=_said_beside(chain, _payload(native)))
 
 
@@ -229,8 +230,7 @@ def _said_beside(chain: Chain, payload: Mapping[str, Any]) -> Tells | None:
     return None
 
 
-def _begins_turn(native: Native) -> bool:
-    item = _item(native) or {}
+def _begins_turn(item: Mapping[str, Any]) -> bool:
     return item.get("role") == "user" and not _text(item).lstrip().startswith(CONTEXT)
 
 

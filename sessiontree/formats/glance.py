@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
+import orjson
+
 from sessiontree.core.message import Part, ToolCall
 from sessiontree.core.tokens import estimate
 from sessiontree.formats import shapes
@@ -23,15 +25,14 @@ tokens_of_text = estimate
 
 def first_line(text: str) -> str:
     """The first line that shows something, at most 120 characters, "…" where it was cut."""
-    for found in _LINE.finditer(text):
-        line = found[0] if found[0].isprintable() else _UNSHOWABLE.sub(" ", found[0]).strip()
+    found = _LINE.search(text)
+    while found is not None:
+        line = found[0]
+        line = line.rstrip() if line.isprintable() else _UNSHOWABLE.sub(" ", line).strip()
         if line:
-            return _cut(line.rstrip())
+            return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+        found = _LINE.search(text, found.end())
     return ""
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
 def preview_of(parts: Sequence[Part], calls: Sequence[ToolCall] = ()) -> str:
@@ -66,22 +67,34 @@ def _line_of_response(response: object) -> str:
 def estimated_tokens(parts: Sequence[Part]) -> int:
     """About how many tokens the text, arguments and results cost. Images, audio and files
     are not counted: what they cost depends on the model, not on their bytes."""
-    return sum(map(_tokens_of, parts))
+    total = 0
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text" or kind == "reasoning":
+            total += estimate(str(part.get("content")))
+        elif kind == "tool_call":
+            arguments = arguments_text(part.get("arguments"))
+            total += estimate(str(part.get("name"))) + estimate(arguments)
+        elif kind == "tool_call_response":
+            total += _tokens_of_response(part.get("response"))
+        elif not shapes.is_media(part) and kind != "message":
+            total += _tokens_of_kept(part)
+    return total
 
 
-def _tokens_of(part: Part) -> int:
-    kind = part.get("type")
-    if kind in ("text", "reasoning"):
-        return estimate(str(part.get("content")))
-    if kind == "tool_call":
-        arguments = shapes.arguments_text(part.get("arguments"))
-        return estimate(str(part.get("name"))) + estimate(arguments)
-    if kind == "tool_call_response":
-        return _tokens_of_response(part.get("response"))
-    return 0 if shapes.is_media(part) or kind == "message" else _tokens_of_kept(part)
+def arguments_text(arguments: object) -> str:
+    """As ``shapes.arguments_text``, which writes what the fast encoder refuses."""
+    if isinstance(arguments, dict):
+        try:
+            return orjson.dumps(cast("dict[str, object]", arguments)).decode()
+        except TypeError:
+            pass
+    return shapes.arguments_text(cast("object", arguments))
 
 
 def _tokens_of_response(response: object) -> int:
+    if isinstance(response, str):
+        return estimate(response)
     if shapes.are_parts(response):
         return estimated_tokens(cast("Sequence[Part]", response))
     return estimate(shapes.response_text(response))
@@ -93,10 +106,11 @@ def _tokens_of_kept(part: Part) -> int:
     waiting: list[object] = [value for key, value in part.items() if key != "type"]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, dict):
-            waiting.extend(cast("dict[str, object]", value).values())
+        if type(value) is str:
+            if len(value) < DATA_CHARS or " " in value[:DATA_CHARS]:
+                total += estimate(value)
+        elif isinstance(value, dict):
+            waiting += cast("dict[str, object]", value).values()
         elif isinstance(value, list | tuple):
-            waiting.extend(cast("Sequence[object]", value))
-        elif isinstance(value, str) and (len(value) < DATA_CHARS or " " in value[:DATA_CHARS]):
-            total += estimate(value)
+            waiting += cast("Sequence[object]", value)
     return total

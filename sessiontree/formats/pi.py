@@ -45,7 +45,7 @@ from typing import Any, cast
 
 from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role, text_of
 from sessiontree.errors import FormatError
-from sessiontree.formats import shapes, transcript
+from sessiontree.formats import shapes, transcript, usual
 from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells, text_at
 
 NAME = "pi"
@@ -342,8 +342,7 @@ class _Reader:
 
     def entry(self, row: Row) -> Entry:
         native = row.native
-        role, parts = CODEC.decode(native)
-        entry = transcript.entry(row, role, parts)
+        entry = transcript.looked(row, CODEC, usual.pi(native))
         entry.beside = shapes.is_one_of(native.get("type"), BESIDE)
         entry.topic = text_at(native, "id") if native.get("type") == "session" else None
         entry.key = "title" if native.get("type") == "title" else None  # it is written over
@@ -351,7 +350,7 @@ class _Reader:
         entry.parent = text_at(native, "parentId")
         entry.follows = "parentId" not in native
         entry.created_at = transcript.microseconds(native.get("timestamp"))
-        entry.tells = _tells(native, role)
+        entry.tells = _tells(native, entry.role)
         return entry
 
     def message(self, text: str, entry: Entry) -> NewMessage:

@@ -17,25 +17,29 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
+import orjson
+
 from sessiontree import formats
 from sessiontree.core import jsontext
 from sessiontree.core.message import (
     META,
+    Codec,
     Message,
     NewMessage,
     Part,
     Role,
     ToolCall,
     ToolResult,
-    calls_of,
-    results_of,
 )
 from sessiontree.errors import FormatError
+from sessiontree.formats import usual
+from sessiontree.formats.usual import Seen
 
 MAX_ROW = 64 << 20
 """Bytes. A longer row is skipped: reading it would take several times that in memory."""
@@ -135,10 +139,17 @@ class Entry:
     created_at: int | None = None
     """Microseconds since 1970, UTC."""
     model: str | None = None
-    """Who wrote it, where the row itself does not tell in the usual place."""
+    """Who wrote it, where that is known at the first reading."""
     tells: Tells | None = None
     text: str | None = None
     """The row itself, where the file has no bytes that are the row."""
+    preview: str = ""
+    tokens: int = 0
+    usage: str | None = None
+    """JSON text."""
+    sum: int | None = None
+    """The CRC-32 of its bytes, where they are what is stored and all of the above is what is to
+    be known of it: see ``looked``."""
 
     @property
     def is_kept(self) -> bool:
@@ -249,7 +260,7 @@ class Source:
             return entry.text
         self.file.seek(entry.offset)
         raw = self.file.read(entry.length)
-        if len(raw) != entry.length:
+        if len(raw) != entry.length or (entry.sum is not None and zlib.crc32(raw) != entry.sum):
             raise self.changed(entry.line)
         try:
             return raw.decode("utf-8")
@@ -295,12 +306,24 @@ def json_lines(source: Source, skipped: Notes) -> Iterator[Row]:
     """The rows of a file that has one JSON object a line."""
     for line, offset, raw in source.lines(skipped):
         try:
-            native = jsontext.check(raw, "line")[1]
+            native = _object_in(raw)
         except FormatError as error:
             ends = offset + len(raw) >= source.size
             skipped.add(line, _why_unreadable(raw, error, ends))
         else:
             yield Row(line, offset, raw, native)
+
+
+def _object_in(raw: bytes) -> dict[str, Any]:
+    """The object in a row; FormatError as ``jsontext.check``, which reads it where the fast
+    decoder refuses it (lone surrogates), or where it may be nested too deep."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return jsontext.check(raw, "line")[1]
+    if type(value) is not dict or raw.count(b"[") + raw.count(b"{") > jsontext.MAX_NESTING:
+        return jsontext.check(raw, "line")[1]
+    return cast("dict[str, Any]", value)
 
 
 def _why_unreadable(raw: bytes, error: FormatError, is_last: bool) -> str:
@@ -314,30 +337,45 @@ def _why_unreadable(raw: bytes, error: FormatError, is_last: bool) -> str:
 def entry(row: Row, role: Role, parts: Sequence[Part]) -> Entry:
     """An entry with what its decoded parts call and answer; readers add its place."""
     made = Entry(row.line, row.offset, len(row.raw), role=role)
-    if role != "mark":
-        made.calls = tuple(_without_arguments(call) for call in calls_of(parts))
-        made.results = tuple(_without_response(result) for result in results_of(parts))
-        made.mixed = len(parts) > len(made.results) > 0
+    made.calls, made.results, made.mixed = usual.paired(role, parts)
     return made
 
 
-def _without_arguments(call: ToolCall) -> ToolCall:
-    return ToolCall(call.id, call.name, None, call.given)
-
-
-def _without_response(result: ToolResult) -> ToolResult:
-    return ToolResult(result.id, None, result.name, result.is_error, result.given)
+def looked(row: Row, codec: Codec, seen: Seen | None) -> Entry:
+    """The entry of a row that is stored as it stands in the file. What a list shows of it is
+    kept, so that it need not be parsed again when it is stored. ``seen`` is None where it takes
+    its codec to see what is in it; FormatError when the codec sees nothing."""
+    made = Entry(row.line, row.offset, len(row.raw))
+    seen = seen or usual.see(*codec.decode(row.native))
+    made.role, made.calls, made.results, made.mixed, made.preview, made.tokens = seen
+    made.usage, made.model = formats.reported(row.native)
+    if made.usage is not None and "e+" in made.usage:  # a large integer, to the fast decoder
+        made.usage, _ = formats.reported(jsontext.check(row.raw)[1])
+    made.sum = zlib.crc32(row.raw)
+    return made
 
 
 def message(text: str, codec: str, entry: Entry) -> NewMessage:
     """The message that a row is stored as: the row itself, and what its codec sees in it."""
     kind = entry.tells.kind if entry.tells is not None else None
-    return formats.read(
+    meta = our_meta(kind) if kind else None
+    if entry.sum is None:
+        return formats.read(
+            text, format=codec, key=entry.key, meta=meta, created_at=entry.created_at
+        )
+    return NewMessage(
         text,
-        format=codec,
-        key=entry.key,
-        meta=our_meta(kind) if kind else None,
-        created_at=entry.created_at,
+        codec,
+        entry.role,
+        entry.calls,
+        entry.results,
+        entry.preview,
+        entry.tokens,
+        entry.usage,
+        entry.model,
+        entry.key,
+        meta,
+        entry.created_at,
     )
 
 

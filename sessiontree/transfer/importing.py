@@ -21,6 +21,7 @@ from typing import Any, cast
 from sessiontree.conversation import landing
 from sessiontree.conversation.handle import Conversation
 from sessiontree.conversation.store import Store
+from sessiontree.core.message import NewMessage
 from sessiontree.core.records import Cause, Checkpoint, Graft, Move
 from sessiontree.errors import FormatError
 from sessiontree.formats import jsonl, transcripts
@@ -32,9 +33,9 @@ from sessiontree.transfer import account, foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
-from sessiontree.transfer.threads import in_thread
+from sessiontree.transfer.threads import beside, in_thread
 
-BATCH = 1_000
+BATCH = 2_000
 """Messages in one transaction, at most."""
 BATCH_BYTES = 8 << 20
 """Bytes of the file in one transaction, about at most."""
@@ -230,17 +231,21 @@ class _Landing:
         return self.skeleton.topic[at]
 
     async def _save(self, chat: Conversation, order: Sequence[int]) -> None:
+        """Batch by batch; the next is made while one is being written."""
         start = 0
-        while start < len(order):
-            batch = await in_thread(self._batch, order, start)
-            names = [item.message.key for item in batch if item.message.key is not None]
+        made = await in_thread(self._made, order, start)
+        while made:
+            batch = self._placed(made, order, start)
+            names = [message.key for message in made if message.key is not None]
             there = await chat.find_keys(names) if self.stored.known else {}
-            for at, message_id in zip(order[start:], await chat.graft(batch), strict=False):
+            end = start + len(made)
+            saved, made = await beside(chat.graft(batch), self._made, order, end)
+            for at, message_id in zip(order[start:end], saved, strict=True):
                 self.ids[at] = message_id
-            self._count(order[start : start + len(batch)], set(there.values()))
-            start += len(batch)
-            if order[start - 1] < len(self.skeleton.entries):
-                self._tell(self.skeleton.entries[order[start - 1]].offset)
+            self._count(order[start:end], set(there.values()))
+            if order[end - 1] < len(self.skeleton.entries):
+                self._tell(self.skeleton.entries[order[end - 1]].offset)
+            start = end
 
     def _count(self, saved: Sequence[int], there: set[int]) -> None:
         for at in saved:
@@ -253,18 +258,25 @@ class _Landing:
             size = self.skeleton.source.size
             self.progress((size + offset) // 2, size)
 
-    def _batch(self, order: Sequence[int], start: int) -> list[Graft]:
-        batch: list[Graft] = []
-        at_in_batch: dict[int, int] = {}
+    def _made(self, order: Sequence[int], start: int) -> list[NewMessage]:
+        """The messages of a batch; none behind the last."""
+        made: list[NewMessage] = []
         size = 0
         for at in order[start : start + BATCH]:
             message = self.maker.message(at)
-            at_in_batch[at] = len(batch)
-            above = self._place(self.plan.parent[at], at_in_batch)
-            batch.append(Graft(message, above, self._ref(at, at_in_batch)))
+            made.append(message)
             size += len(message.content)
             if size > BATCH_BYTES:
                 break
+        return made
+
+    def _placed(self, made: Sequence[NewMessage], order: Sequence[int], start: int) -> list[Graft]:
+        batch: list[Graft] = []
+        at_in_batch: dict[int, int] = {}
+        for message, at in zip(made, order[start : start + len(made)], strict=True):
+            at_in_batch[at] = len(batch)
+            above = self._place(self.plan.parent[at], at_in_batch)
+            batch.append(Graft(message, above, self._ref(at, at_in_batch)))
         return batch
 
     def _place(self, at: int, at_in_batch: Mapping[int, int]) -> int | None:
