@@ -144,7 +144,8 @@ class NewMessage:
     results: tuple[ToolResult, ...] = ()
     preview: str = ""
     tokens: int = 0
-    usage: Mapping[str, Any] | None = None
+    usage: Mapping[str, Any] | str | None = None
+    """What the provider reported; or its JSON text, which is kept as it is."""
     model: str | None = None
     key: str | None = None
     meta: Mapping[str, Any] | None = None
