@@ -24,7 +24,7 @@ from sessiontree.store.heads import (
 )
 from sessiontree.store.messages import by_key_of, insert, next_message_id, row_of
 from sessiontree.store.statements import statements
-from sessiontree.store.units import Meanwhile, Together
+from sessiontree.store.units import Together
 
 SQL = statements()
 
@@ -81,12 +81,10 @@ class _Begun(NamedTuple):
         return (self.fresh or self.rows)[-1].id if self.rows else self.start
 
 
-def _append(
-    db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], meanwhile: Meanwhile
-) -> list[Appended]:
+def _append(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -> list[Appended]:
     done: list[Appended] = []
     for share in _apart(calls):
-        done += _append_apart(db, share, meanwhile)
+        done += _append_apart(db, share)
     return done
 
 
@@ -105,15 +103,13 @@ def _apart(calls: Sequence[tuple[int, Append]]) -> Iterator[list[tuple[int, Appe
     yield list(share.items())
 
 
-def _append_apart(
-    db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], meanwhile: Meanwhile
-) -> list[Appended]:
+def _append_apart(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -> list[Appended]:
     begun: list[_Begun] = []
     new_id = next_message_id(db)
     for conversation, wish in calls:
         begun.append(_begin(db, conversation, wish, new_id))
         new_id += len(begun[-1].fresh)
-    insert(db, [row for one in begun for row in one.fresh], meanwhile)
+    insert(db, [row for one in begun for row in one.fresh])
     moves: list[Move] = []
     done = [_finish(db, one, moves) for one in begun]
     record(db, moves)

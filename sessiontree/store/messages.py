@@ -25,7 +25,6 @@ from sessiontree.store.heads import (
     place_of,
 )
 from sessiontree.store.statements import statements
-from sessiontree.store.units import Meanwhile, nothing
 
 SQL = statements()
 
@@ -104,12 +103,9 @@ def row_of(
     )
 
 
-def insert(
-    db: sqlite3.Connection, rows: Sequence[MessageRow], meanwhile: Meanwhile = nothing
-) -> None:
+def insert(db: sqlite3.Connection, rows: Sequence[MessageRow]) -> None:
     """Write rows, many to a statement: SQLite works without Python's lock, and each step of a
-    statement has to win it back from the event loop's thread. ``meanwhile`` is called when all
-    is made ready and SQLite is about to work."""
+    statement has to win it back from the event loop's thread."""
     start = 0
     while start < len(rows):
         count = next(size for size in ROWS if size <= len(rows) - start)
@@ -119,8 +115,6 @@ def insert(
             blob = _blob(db, content) if len(content) > BLOB_CHARACTERS else None
             values += row[:-1]
             values += (blob, content if blob is None else None)
-        if start == 0:
-            meanwhile()
         db.execute(_insertion(count), values)
         start += count
 

@@ -5,7 +5,7 @@ being committed go into the next one together (*group commit*): one fsync serves
 They run as if nothing could fail; where one does, all run again, each inside a savepoint, so
 that its failure is its own caller's alone. Readers have connections of their own.
 
-Python runs one thread at a time, SQLite does not mind: while it writes one group, the event
+Python runs one thread at a time, SQLite does not mind: while it commits one group, the event
 loop hears that the last one is durable and makes the next one ready. So a crowd is parted in
 two groups that take turns, and what is durable is told when SQLite is busy again.
 
@@ -242,6 +242,7 @@ class Writer:
             with named_errors(self._name):
                 if not self._run_together(db, jobs, ended):
                     self._run_apart(db, jobs)
+                ended.tell()
                 db.execute("COMMIT")
         except BaseException as error:
             _roll_back(db)
@@ -294,7 +295,7 @@ def _run_alike(
 ) -> None:
     if isinstance(unit, Together) and len(jobs) > 1:
         calls = [job.args for job in jobs]
-        results = cast("Together[Any, Any]", unit).everyone(db, calls, ended.tell)
+        results = cast("Together[Any, Any]", unit).everyone(db, calls)
         for job, result in zip(jobs, results, strict=True):
             job.result = result
         return

@@ -9,27 +9,19 @@ from typing import Generic, TypeVar, TypeVarTuple
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 
-Meanwhile = Callable[[], None]
-
-
-def nothing() -> None:
-    """What is to be done meanwhile, where there is nothing."""
-
 
 class Together(Generic[*Ts, T]):
     """A unit of work that does for many in few statements what ``unit(db, *args)`` does for
     one: SQLite works without Python's lock, but each statement has to win the lock back.
 
-    ``everyone(db, calls, meanwhile)`` takes the arguments of each call and gives their results
-    in the same order; it calls ``meanwhile`` when SQLite is about to work for long. What it
-    raises undoes all of them.
+    ``everyone(db, calls)`` takes the arguments of each call and gives their results in the same
+    order. What it raises undoes all of them.
     """
 
     def __init__(
-        self,
-        everyone: Callable[[sqlite3.Connection, Sequence[tuple[*Ts]], Meanwhile], list[T]],
+        self, everyone: Callable[[sqlite3.Connection, Sequence[tuple[*Ts]]], list[T]]
     ) -> None:
         self.everyone = everyone
 
     def __call__(self, db: sqlite3.Connection, *args: *Ts) -> T:
-        return self.everyone(db, [args], nothing)[0]
+        return self.everyone(db, [args])[0]

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessiontree.core.message import ToolCall, ToolResult, calls_of, results_of
-from sessiontree.core.pairing import RESULT_RULES, WHY, OpenCall, Violation, pair, take
+from sessiontree.core.message import NewMessage, ToolCall, ToolResult, calls_of, results_of
+from sessiontree.core.pairing import RESULT_RULES, WHY, OpenCall, Violation, pair, settle, take
+from sessiontree.errors import OrphanToolResult, UnsettledTurn
 
 
 @dataclass
@@ -219,3 +220,34 @@ def test_many_faults_in_a_long_sequence_are_found_in_one_reading() -> None:
     kinds = [violation.kind for violation in pair(steps).violations]
     assert kinds.count("orphan_result") == kinds.count("result_before_call") == 10_000
     assert len(pair([answering(f"lost{i}") for i in range(20_000)]).violations) == 20_000
+
+
+# ---- settling ----------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.booleans()), max_size=3))
+)
+def test_settling_counts_and_refuses_as_pairing_does(
+    story: list[list[tuple[bool, str, bool]]],
+) -> None:
+    batch = [
+        NewMessage(
+            "{}",
+            "otel",
+            "assistant",
+            tuple(ToolCall(i, "f", {}, given) for calls, i, given in events if calls),
+            tuple(
+                ToolResult(i, "ok", None, False, given) for calls, i, given in events if not calls
+            ),
+        )
+        for events in story
+    ]
+    pairing = pair(batch)
+    try:
+        settle(batch)
+    except (OrphanToolResult, UnsettledTurn):
+        assert pairing.violations
+    else:
+        assert not pairing.violations
+        assert [message.open_calls for message in batch] == pairing.open_counts
