@@ -45,7 +45,10 @@ SCRIPT: list[Any] = [
 ]
 
 
-async def test_its_loop_runs_with_the_client_that_it_names(tmp_path: Path) -> None:
+async def test_its_loop_runs_with_the_client_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
     anthropic = pytest.importorskip("anthropic")
     names: dict[str, Any] = {"__name__": "guide"}
     exec(PROGRAM + ASK, names)

@@ -123,6 +123,7 @@ class StandIn:
 class _Server(ThreadingHTTPServer):
     owner: StandIn
     daemon_threads = True
+    request_queue_size = 256  # of 5, a crowd of clients at once finds some refused
     block_on_close = False  # clients keep their connections
 
     def server_bind(self) -> None:
