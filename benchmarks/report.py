@@ -35,7 +35,9 @@ def drawn(title: str, machine: Machine, figures: Sequence[Figure]) -> str:
 def _panel(unit: str, figures: Sequence[Figure]) -> Panel:
     rows = [_row(figure) for figure in figures]
     line = (1.0, "1 ×: the same") if unit == "×" else None  # noqa: RUF001
-    return Panel(rows, unit, line)
+    senses = {figure.target.sense for figure in figures if figure.target}
+    better = {"≥": ", more is better", "≤": ", less is better"}
+    return Panel(rows, unit + (better[senses.pop()] if len(senses) == 1 else ""), line)
 
 
 def _row(figure: Figure) -> Row:

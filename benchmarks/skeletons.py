@@ -60,7 +60,7 @@ async def run(bench: Bench) -> AsyncIterator[Figure]:
                     "plain": blocking(partial(_plain, db, size)),
                     "walk": partial(_walk, chat, size),
                 }
-                times = await race(bench.rounds(15), contenders)
+                times = await race(bench.rounds(9), contenders)
         of = f"{number(size)} messages, {name}"
         target = at_most(2, 2)
         yield cost(f"tree of {of}", times["tree"], times["plain"], milliseconds, target)
