@@ -169,7 +169,7 @@ class _Reader:
     def rows(self, source: Source, skipped: Notes) -> Iterator[Row]:
         chain = Chain()
         for row in transcript.json_lines(source, skipped):
-            yield row._replace(place=_place(chain, row))
+            yield Row(row.line, row.offset, row.raw, row.native, _place(chain, row))
 
     def entry(self, row: Row) -> Entry:
         native = row.native

@@ -221,7 +221,11 @@ class _Planting:
     def find_unanswered(self) -> None:
         below: dict[int, set[int]] = {}
         for at in reversed(self.order):
-            answered = below.pop(at, None) or set[int]()
+            answered = below.pop(at, None)
+            if answered is None:
+                if at not in self.unsettled and at not in self.answered:
+                    continue
+                answered = set[int]()
             lost = [call for call in self.unsettled.get(at, ()) if id(call) not in answered]
             if lost:
                 self.closed[at] = self.closed.get(at, []) + lost
@@ -322,6 +326,8 @@ def _without(calls: tuple[OpenCall, ...], gone: Sequence[OpenCall]) -> tuple[Ope
     """``calls`` but those in ``gone``: the very same, since a row may call one id twice."""
     if not gone or not calls:
         return calls
+    if len(gone) == len(calls) == 1 and gone[0] is calls[0]:
+        return ()
     names = {id(call) for call in gone}
     return tuple(call for call in calls if id(call) not in names)
 

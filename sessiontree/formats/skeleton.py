@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
+from operator import gt
 from pathlib import PurePath
 
 from sessiontree.errors import FormatError
@@ -116,6 +117,7 @@ class Skeleton:
         return self.source.read(entry.offset, entry.length)
 
     def _add(self, entry: Entry, key: str | None) -> None:
+        entry.settle()
         own, entry.key = entry.key, key
         if own is not None:
             self._keep_own_key(entry, own)
@@ -315,6 +317,8 @@ def _step_over(entries: Sequence[Entry], parent: array[int]) -> None:
 
 def ancestors_first(parent: Sequence[int]) -> array[int]:
     """All indexes in order, but each after what it follows."""
+    if all(map(gt, range(len(parent)), parent)):  # as in nearly every file
+        return array("q", range(len(parent)))
     order: array[int] = array("q")
     done = bytearray(len(parent))
     for i in range(len(parent)):
@@ -339,6 +343,11 @@ class Children:
             if above != ROOT:
                 self._next[i] = self._first[above]
                 self._first[above] = i
+
+    def only(self, at: int) -> int:
+        """The one that follows ``at``; ROOT where there is none, or several."""
+        child = self._first[at]
+        return child if child == ROOT or self._next[child] == ROOT else ROOT
 
     def of(self, at: int) -> Iterator[int]:
         """Those that follow ``at``, in order."""

@@ -49,11 +49,29 @@ def gather(skeleton: Skeleton, parent: array[int], known: Mapping[int, Known]) -
         entry = skeleton.entries[at]
         if done[at] or entry.role != "assistant" or not (entry.calls or entry.group):
             continue
+        if _is_straight(skeleton.entries, children, at):
+            continue
         step = _step(skeleton.entries, children, at)
         for member in (*step.asking, *step.answering):
             done[member] = 1
         if len(step.asking) + len(step.answering) > 1:
             _straighten(skeleton, parent, children, step, known)
+
+
+def _is_straight(entries: Sequence[Entry], children: Children, at: int) -> bool:
+    """True for the usual step, which is one chain as it is: an answer in one piece, and one
+    row that answers all its calls, if it has any."""
+    waiting = [OpenCall(at, call) for call in entries[at].calls]
+    last = at
+    if waiting:
+        last = children.only(at)
+        if last == ROOT or entries[last].role == "mark":
+            return False
+        if answers(waiting, entries[last].results) != []:
+            return False
+    if entries[last].group is not None and last != at:
+        return False
+    return not any(is_same_answer(entries[child], entries[at]) for child in children.of(last))
 
 
 def answers(waiting: Sequence[OpenCall], results: Sequence[ToolResult]) -> list[OpenCall] | None:

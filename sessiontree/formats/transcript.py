@@ -150,16 +150,16 @@ class Entry:
     sum: int | None = None
     """The CRC-32 of its bytes, where they are what is stored and all of the above is what is to
     be known of it: see ``looked``."""
+    is_kept: bool = True
+    """It becomes a message. Set with ``is_inside`` by ``settle``."""
+    is_inside: bool = True
+    """It becomes a message that has a place of its own in the tree."""
 
-    @property
-    def is_kept(self) -> bool:
-        """It becomes a message."""
-        return self.tells is None or not (self.tells.skip or self.tells.about)
-
-    @property
-    def is_inside(self) -> bool:
-        """It becomes a message that has a place of its own in the tree."""
-        return not self.beside and self.is_kept
+    def settle(self) -> None:
+        """All else is told by now."""
+        tells = self.tells
+        self.is_kept = tells is None or not (tells.skip or tells.about)
+        self.is_inside = self.is_kept and not self.beside
 
 
 class Place(NamedTuple):
