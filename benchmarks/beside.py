@@ -19,6 +19,9 @@ OURS, PLAIN = "ours", "plain_sqlite"
 GROWTH = ("append-1", "append-1000", "append-5000")
 """The subjects that together show what an append costs as a conversation grows."""
 
+PROMISED = ("append-1", "load")
+"""The subjects in which ours is to be faster than every peer."""
+
 ENOUGH = 3
 """Rounds that a slow contender has to do."""
 
@@ -123,9 +126,16 @@ class Report:
         yield "| --- | --- | --- | --- | --- |"
         for name in contest.in_order():
             yield f"| {' | '.join(self._cells(contest, name))} |"
-        faster = [self._title(name) for name in contest.faster()]
         yield ""
-        yield f"Faster than sessiontree here: {', '.join(faster) or 'no peer'}."
+        yield self._judged(contest)
+
+    def _judged(self, contest: Contest) -> str:
+        """Who is faster, and whether that was to be so."""
+        faster = ", ".join(self._title(name) for name in contest.faster())
+        told = f"Faster than sessiontree here: {faster or 'no peer'}."
+        if contest.name in PROMISED:
+            told += f" Target: faster than every peer {'✗' if faster else '✓'}."
+        return told
 
     def _cells(self, contest: Contest, name: str) -> tuple[str, ...]:
         result, how = contest.results[name], self.about[name]["how"].get(self._action(contest), "")
@@ -170,6 +180,7 @@ class Report:
                     "name": contest.name,
                     "title": contest.title,
                     "turns": contest.work,
+                    "faster_than_ours": contest.faster(),
                     "results": {
                         name: {"seconds": result.seconds, "trouble": result.trouble}
                         for name, result in contest.results.items()

@@ -103,7 +103,7 @@ def test_who_is_faster_is_said_to_be_and_who_fails_is_told_with_what_it_said() -
     }
     machine = Machine(2, "a processor", 8, "3.11", "3.40", "Linux", 0.1, 150, True, "test")
     told = Report(machine, about, {}, [contest]).markdown()
-    assert "Faster than sessiontree here: quick." in told
+    assert "Faster than sessiontree here: quick. Target: faster than every peer ✗." in told
     assert "| quick | 2,000 turns/s | 2,000 turns/s – 2,000 turns/s | **4 ×, faster** |  |" in told
     assert "| slow | 250 turns/s | 250 turns/s – 250 turns/s | 0.5 × |  |" in told
     assert "| lost | – | – | – | database is locked |" in told
