@@ -6,6 +6,7 @@
     sending.py       what a model would be sent
     costing.py       what was spent, and what a month will cost
     transferring.py  import, export, formats, delete, demo
+    chat/            talking to a model
     show.py          what people read
     shapes.py        what programs read (--json): the documented shapes
     screen.py        the one place where text reaches a terminal, and is made harmless
@@ -23,7 +24,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sessiontree.cli import costing, moving, reading, sending, transferring
+from sessiontree.cli import chat, costing, moving, reading, sending, transferring
 from sessiontree.cli.screen import never_fail, out, tell
 from sessiontree.errors import SessionTreeError
 
@@ -57,7 +58,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for part in (reading, moving, sending, costing, transferring):
+for part in (reading, moving, sending, costing, transferring, chat):
     app.add_typer(part.app)
 
 

@@ -149,6 +149,17 @@ async def _spent(
         document({"conversation": chat.id, "head": chat.head} | _document(bill, previews))
     else:
         _show_bill(bill, lines, by)
+    _tell_prices(known)
+
+
+async def show_cost(chat: Conversation, known: Prices, by: By, model: str | None) -> None:
+    """What a conversation cost, as a table; ``model``: of answers that do not tell theirs."""
+    bill, previews = await _bill(chat, known, model)
+    _show_bill(bill, _lines(bill, by, previews), by)
+    _tell_prices(known)
+
+
+def _tell_prices(known: Prices) -> None:
     if not known.any:
         tell(f"sessiontree: prices are not installed, only reported ones are told: {prices.HOW}")
 

@@ -60,7 +60,7 @@ async def append(
     async with (begun if new else partial(conversation, write=True))(name, store) as chat:
         message = said if whole else {"role": role.value, "content": said}
         await chat.append([message], keys=[key] if key else None)
-        await _report(chat, as_json)
+        await report(chat, as_json)
 
 
 @command(app)
@@ -75,11 +75,12 @@ async def edit(
     """Say a message in other words: a sibling of it, with the head on it."""
     said = _given(text)
     async with conversation(name, store, write=True) as chat:
-        await chat.edit(message, said if whole else await _reworded(chat, message, said))
-        await _report(chat, as_json)
+        await chat.edit(message, said if whole else await reworded(chat, message, said))
+        await report(chat, as_json)
 
 
-async def _reworded(chat: Conversation, message_id: int, text: str) -> dict[str, str]:
+async def reworded(chat: Conversation, message_id: int, text: str) -> dict[str, str]:
+    """The message in other words; SessionTreeError where it is not words alone."""
     old = await chat.message(message_id)
     if old.role not in [*Speaker]:
         raise SessionTreeError(
@@ -102,7 +103,7 @@ async def branch(
         raise typer.BadParameter("give a MESSAGE, or --start")
     async with conversation(name, store, write=True) as chat:
         await chat.branch(message)
-        await _report(chat, as_json)
+        await report(chat, as_json)
 
 
 @command(app)
@@ -118,7 +119,7 @@ async def fork(
 ) -> None:
     """Copy the path of a message into a conversation of its own."""
     async with conversation(name, store, write=True) as chat:
-        await _report(await chat.fork(message, owner=owner, topic=topic), as_json)
+        await report(await chat.fork(message, owner=owner, topic=topic), as_json)
 
 
 @command(app)
@@ -137,7 +138,7 @@ async def checkpoint(
             await _list_checkpoints(chat, as_json)
         else:
             await chat.checkpoint(label, at=at, note=note, replace=replace)
-            await _report(chat, as_json)
+            await report(chat, as_json)
 
 
 async def _list_checkpoints(chat: Conversation, as_json: bool) -> None:
@@ -165,7 +166,7 @@ async def rewind(
     """Move the head back to a checkpoint."""
     async with conversation(name, store, write=True) as chat:
         await chat.rewind(label, digest=digest)
-        await _report(chat, as_json)
+        await report(chat, as_json)
 
 
 @command(app)
@@ -173,7 +174,7 @@ async def undo(name: ConversationName, as_json: AsJson = False, store: StoreName
     """Put the head back where it was before its last move."""
     async with conversation(name, store, write=True) as chat:
         await chat.undo()
-        await _report(chat, as_json)
+        await report(chat, as_json)
 
 
 @command(app)
@@ -181,10 +182,11 @@ async def redo(name: ConversationName, as_json: AsJson = False, store: StoreName
     """Take an undo back."""
     async with conversation(name, store, write=True) as chat:
         await chat.redo()
-        await _report(chat, as_json)
+        await report(chat, as_json)
 
 
-async def _report(chat: Conversation, as_json: bool) -> None:
+async def report(chat: Conversation, as_json: bool = False) -> None:
+    """Say where the head is."""
     if as_json:
         document(shapes.place(chat))
     elif chat.head is None:

@@ -74,7 +74,7 @@ async def context(
     if as_json:
         document({"target": planned.target, "budget": budget, "tokens": shares})
     else:
-        _show_shares(shares, budget)
+        show_shares(shares, budget)
 
 
 def _shape(planned: Window) -> dict[str, Any]:
@@ -119,7 +119,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value, ensure_ascii=False, indent=1)
 
 
-def _show_shares(shares: dict[str, int], budget: int | None) -> None:
+def show_shares(shares: dict[str, int], budget: int | None) -> None:
+    """Where the tokens are, as a bar and in figures."""
     total = sum(shares.values())
     whole = max(total, budget or 0, 1)
     width = min(terminal_width() or 80, 100) - 4
