@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BENCH  := .venv-bench
 
-.PHONY: help install test check format schema demo bench bench-peers torture clean
+.PHONY: help install test check format schema demo bench bench-peers torture fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -49,6 +49,9 @@ bench-peers: $(BENCH)/.installed ## the same work by other frameworks' stores, s
 
 torture: install ## the long forms: 10,000 kills, a million operations, …
 	$(BIN)/python -m pytest -q -m long tests/torture
+
+fuzz: install ## 100,000 damaged files through every importer, on all cores
+	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal tests/transfer/test_fuzz.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) $(BENCH) dist build .pytest_cache .ruff_cache .hypothesis

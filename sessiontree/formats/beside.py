@@ -15,8 +15,8 @@ from sessiontree.formats.skeleton import ROOT, Skeleton, ancestors_first, root_o
 from sessiontree.formats.steps import Known
 
 
-def insert(skeleton: Skeleton, parent: array[int], known: Mapping[int, Known]) -> dict[int, int]:
-    """Change ``parent``. Returns, for each entry that is followed by such rows, the last."""
+def insert(skeleton: Skeleton, parent: array[int], known: Mapping[int, Known]) -> None:
+    """Change ``parent`` of such rows, and of what follows them; ``known`` rows stay."""
     after, on_top = _places(skeleton, parent)
     last: dict[int, int] = {}
     for above, beside in after.items():
@@ -32,7 +32,6 @@ def insert(skeleton: Skeleton, parent: array[int], known: Mapping[int, Known]) -
             parent[i] = last.get(parent[i], parent[i])
         elif entry.side == main.get(skeleton.topic[i]):
             parent[i] = top.get(skeleton.topic[i], ROOT)
-    return last
 
 
 def _places(

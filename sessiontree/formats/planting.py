@@ -49,6 +49,9 @@ class Rest(NamedTuple):
 
 Ours = Closing | Rest
 
+ORPHAN = "orphan_result"
+"""What our note in its meta calls a row that is kept as a mark because it answers nothing."""
+
 
 class Label(NamedTuple):
     """A label that the source has set on an entry."""
@@ -98,7 +101,7 @@ def plan(
     parent = skeleton.parent[:]
     if not skeleton.reader.is_settled:
         steps.gather(skeleton, parent, known)
-    last_beside = beside.insert(skeleton, parent, known)
+    beside.insert(skeleton, parent, known)
     parent.extend([ROOT] * len(foreign))
     for at, place in known.items():
         parent[at] = place.parent
@@ -107,7 +110,7 @@ def plan(
     planting.pair()
     planting.find_unanswered()
     made = planting.plant()
-    made.heads = _heads(skeleton, made, last_beside, planting.onward)
+    made.heads = _heads(skeleton, made, planting.onward)
     made.sidechains = set(made.heads) - _with_main_chain(skeleton)
     made.labels = _labels(skeleton, made, planting.onward)
     return made
@@ -280,7 +283,7 @@ class _Planting:
         open_before: tuple[OpenCall, ...],
         open_after: tuple[OpenCall, ...],
     ) -> int:
-        made.orphans[at] = "orphan_result"
+        made.orphans[at] = ORPHAN
         self._settle(made, at, open_before)
         entry = self.entries[at]
         if not entry.mixed and len(self.orphaned[at]) == len(entry.results):
@@ -335,9 +338,7 @@ def _without(calls: tuple[OpenCall, ...], gone: Sequence[OpenCall]) -> tuple[Ope
 # --- head and labels ------------------------------------------------------------------------
 
 
-def _heads(
-    skeleton: Skeleton, made: Plan, last_beside: Mapping[int, int], onward: Mapping[int, int]
-) -> dict[int, int]:
+def _heads(skeleton: Skeleton, made: Plan, onward: Mapping[int, int]) -> dict[int, int]:
     """By conversation: where the source says; else its last row, of the main chain if any."""
     last: dict[int, int] = {}
     on_side: dict[int, bool] = {}
@@ -353,7 +354,8 @@ def _heads(
             said[topic] = i
     heads = last | {topic: at for topic, at in said.items() if at != _NOWHERE}
     settled = {topic: _settled(made, onward, at) for topic, at in heads.items()}
-    return {topic: _after_beside(skeleton, made, at, last_beside) for topic, at in settled.items()}
+    last_beside = _last_beside(skeleton, made)
+    return {topic: last_beside.get(at, at) for topic, at in settled.items()}
 
 
 def _with_main_chain(skeleton: Skeleton) -> set[int]:
@@ -388,13 +390,18 @@ def _has_rest(made: Plan, onward: Mapping[int, int], at: int) -> bool:
     return at in made.orphans and at in onward and isinstance(made.ours_at(onward[at]), Rest)
 
 
-def _after_beside(skeleton: Skeleton, made: Plan, at: int, last_beside: Mapping[int, int]) -> int:
-    """The last of the rows beside that follow ``at``, so that what comes next does not make
-    a branch of them; ``at`` itself where they are stored elsewhere."""
-    last = above = last_beside.get(at, at)
-    while above < len(skeleton.entries) and above != ROOT and skeleton.entries[above].beside:
-        above = made.parent[above]
-    return last if above == at else at
+def _last_beside(skeleton: Skeleton, made: Plan) -> dict[int, int]:
+    """By what they stand after, the last of the rows beside: a head is on it, so that what
+    comes next does not make a branch of them."""
+    after: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for i, entry in enumerate(skeleton.entries):
+        above = made.parent[i]
+        if entry.beside and entry.is_kept and above != ROOT:
+            start = after.get(above, above)
+            if last.get(start, start) == above:
+                after[i], last[start] = start, i
+    return last
 
 
 def _labels(skeleton: Skeleton, made: Plan, onward: Mapping[int, int]) -> list[Label]:

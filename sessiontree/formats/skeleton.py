@@ -165,8 +165,10 @@ class Skeleton:
             tells = entry.tells
             if tells is None or tells.kind != "compaction" or tells.ref is None:
                 continue
-            if self.index(tells.ref) is None:
-                self.repair(i, f"it keeps all from {tells.ref!r} on, which is not in the file")
+            target = self.index(tells.ref)
+            if target is None or target == i:
+                where = "itself" if target == i else "not in the file"
+                self.repair(i, f"it keeps all from {tells.ref!r} on, which is {where}")
                 tells.ref = None
 
     def index(self, name: str | int) -> int | None:

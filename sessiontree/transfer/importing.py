@@ -274,9 +274,10 @@ class _Landing:
         batch: list[Graft] = []
         at_in_batch: dict[int, int] = {}
         for message, at in zip(made, order[start : start + len(made)], strict=True):
-            at_in_batch[at] = len(batch)
             above = self._place(self.plan.parent[at], at_in_batch)
-            batch.append(Graft(message, above, self._ref(at, at_in_batch)))
+            ref = self._ref(at, at_in_batch)
+            at_in_batch[at] = len(batch)  # from here on: nothing follows or speaks of itself
+            batch.append(Graft(message, above, ref))
         return batch
 
     def _place(self, at: int, at_in_batch: Mapping[int, int]) -> int | None:

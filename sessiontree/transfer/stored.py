@@ -16,9 +16,10 @@ from sessiontree.conversation.handle import Conversation
 from sessiontree.core.message import Message, Role, ToolCall, ToolResult
 from sessiontree.core.pairing import OpenCall, take
 from sessiontree.core.tree import Tree
+from sessiontree.formats.planting import ORPHAN
 from sessiontree.formats.skeleton import ROOT, Skeleton, ancestors_first
 from sessiontree.formats.steps import Known
-from sessiontree.formats.transcript import Entry
+from sessiontree.formats.transcript import Entry, kind_of
 from sessiontree.transfer.threads import in_thread
 
 KEYS_A_TIME = 5_000
@@ -104,7 +105,10 @@ async def _believe_the_store(
             result.given and result.id in called for result in entry.results
         )
         if not (adds_up and has_pairs):
-            there = _foreign(await chat.message(message_id))
+            message = await chat.message(message_id)
+            if kind_of(message) == ORPHAN:  # it will answer nothing this time too
+                continue
+            there = _foreign(message)
             entry.role, entry.mixed = there.role, False
             entry.calls, entry.results = there.calls, there.results
 
