@@ -237,7 +237,7 @@ class Race:
             start = turn % len(ready)
             for child in ready[start:] + ready[:start]:
                 result = contest.results[child.name]
-                if result.goes_on(budget=2 if self.quick else 20):
+                if result.goes_on(budget=2 if self.quick else 12):
                     seconds, result.trouble = await _tried(child, subject.command)
                     result.took(seconds, counts=turn > 0)
         for child in ready:

@@ -67,6 +67,7 @@ class Worker:
         seconds = await _timed(lambda: _all(map(self._talk, begun, shares)))
         for conversation, share in zip(begun, said, strict=True):
             self._expect(await self.peer.newest(conversation, 4), _texts(share[-1:]))
+            await self.peer.end(conversation)
         return seconds
 
     async def settings(self) -> str:

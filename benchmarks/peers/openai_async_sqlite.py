@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agents.extensions.memory import AsyncSQLiteSession
 
 from .openai_sqlite import Sessions
@@ -12,8 +14,13 @@ class AsyncSqlite(Sessions):
     title = "OpenAI Agents AsyncSQLiteSession"
     session = AsyncSQLiteSession
 
+    async def end(self, conversation: Any) -> None:
+        self._opened.remove(conversation)
+        await conversation.close()
+
     async def settings(self) -> str:
-        connection = await self._opened[0]._get_connection()
+        session = await self.begin("settings")
+        connection = await session._get_connection()
         answers = [await connection.execute_fetchall(f"PRAGMA {name}") for name in PRAGMAS]
         return told(*(rows[0][0] for rows in answers))
 

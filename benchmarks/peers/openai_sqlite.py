@@ -59,6 +59,11 @@ class Sessions(Peer):
         await made.get_items(limit=1)  # connects and makes the tables
         return made
 
+    async def end(self, conversation: Any) -> None:
+        """Each of its sessions holds a connection for each thread that it was used on."""
+        self._opened.remove(conversation)
+        conversation.close()
+
     def prepared(self, turn: Turn) -> list[Any]:
         return items(turn)
 
@@ -79,7 +84,8 @@ class Sessions(Peer):
         return [text(item) for item in messages]
 
     async def settings(self) -> str:
-        return await asyncio.to_thread(lambda: asked(self._opened[0]._get_connection()))
+        session = await self.begin("settings")
+        return await asyncio.to_thread(lambda: asked(session._get_connection()))
 
     async def close(self) -> None:
         for session in self._opened:

@@ -43,6 +43,10 @@ class Peer(ABC):
     async def begin(self, name: str) -> Any:
         """A new conversation."""
 
+    async def end(self, conversation: Any) -> None:
+        """Let go of a conversation that nobody will ask for again; not timed."""
+        return
+
     @abstractmethod
     def prepared(self, turn: Turn) -> Any:
         """The turn in the shape that ``append`` takes."""
