@@ -7,7 +7,7 @@ from sessiontree.core.message import Message, ToolCall, ToolResult
 from sessiontree.core.pairing import OpenCall, pair
 from sessiontree.core.records import Problem
 from sessiontree.errors import SessionTreeError
-from sessiontree.store import checks
+from sessiontree.store import checks, reads
 from sessiontree.store.sqlite import SQLiteBackend
 
 PAGE = 1_000
@@ -25,15 +25,15 @@ async def _check_conversation(backend: SQLiteBackend, conversation: int) -> list
     """Parents come before children in id order; only open calls are remembered."""
     found: list[Problem] = []
     waiting: dict[int, list[OpenCall]] = {}
-    after = 0
-    while rows := await backend.read(checks.page, conversation, after, PAGE):
-        for row in rows:
+    ids = await backend.read(reads.all_ids, conversation)
+    for start in range(0, len(ids), PAGE):
+        some = ids[start : start + PAGE]
+        for row in await backend.read(checks.messages_at, conversation, some):
             message = wrap(row)
             before = waiting.get(row.parent_id or 0, [])
             left = _check_message(message, before, found)
             if left:
                 waiting[row.id] = left
-        after = rows[-1].id
     return found
 
 

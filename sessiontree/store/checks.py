@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sessiontree.core.message import MessageRow
 from sessiontree.core.records import Problem
@@ -50,10 +50,10 @@ def structure(db: sqlite3.Connection) -> list[Problem]:
     return found
 
 
-def page(db: sqlite3.Connection, conversation: int, after: int, limit: int) -> list[MessageRow]:
-    """As ``reads.page``, of any text."""
+def messages_at(db: sqlite3.Connection, conversation: int, ids: Sequence[int]) -> list[MessageRow]:
+    """As ``reads.messages_at``, of any text."""
     with any_text(db):
-        return reads.page(db, conversation, after, limit)
+        return reads.messages_at(db, conversation, ids)
 
 
 def conversation_ids(db: sqlite3.Connection) -> list[int]:

@@ -121,17 +121,6 @@ WHERE m.conversation_id = :conversation AND NOT EXISTS (
     SELECT 1 FROM message k WHERE k.conversation_id = :conversation AND k.parent_id = m.id)
 ORDER BY m.id
 
--- name: all_messages
--- A page of the whole tree in id order, parents before children.
-SELECT m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
-       m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
-       CASE WHEN m.blob_id IS NULL THEN m.content
-            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = m.blob_id) END
-FROM message m
-WHERE m.conversation_id = :conversation AND m.id > :after
-ORDER BY m.id
-LIMIT :limit
-
 -- name: all_ids
 -- The ids of the whole tree as an index has them: in order, but for branches. (A sort of
 -- a million would take 40 MB.)

@@ -82,11 +82,6 @@ def leaves(db: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
     return _rows(db, "leaves", conversation=conversation_id)
 
 
-def page(db: sqlite3.Connection, conversation_id: int, after: int, limit: int) -> list[MessageRow]:
-    """Messages of the whole tree in id order, from the one after ``after``."""
-    return _rows(db, "all_messages", conversation=conversation_id, after=after, limit=limit)
-
-
 def all_ids(db: sqlite3.Connection, conversation_id: int) -> array[int]:
     """The ids of the whole tree, in order; 8 bytes each."""
     names = {"conversation": conversation_id}
@@ -101,7 +96,10 @@ SCATTERED = 20
 def messages_at(
     db: sqlite3.Connection, conversation_id: int, ids: Sequence[int]
 ) -> list[MessageRow]:
-    """The messages of these ids, which are in order; those that are there no more, left out."""
+    """The messages of these ids, which are in order; those that are there no more, left out.
+
+    With ``all_ids`` the way through a whole tree of any size, some hundred at a time.
+    """
     first, last = ids[0], ids[-1]
     if last - first < SCATTERED * len(ids):
         return _rows(db, "messages_between", conversation=conversation_id, first=first, last=last)

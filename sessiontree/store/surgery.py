@@ -122,10 +122,10 @@ class Surgery:
         self._mended.append(Mended(kind, self._conversation, at, detail))
 
     def _rows(self) -> Iterator[MessageRow]:
-        after = 0
-        while rows := reads.page(self._db, self._conversation, after, PAGE):
-            yield from rows
-            after = rows[-1].id
+        ids = reads.all_ids(self._db, self._conversation)
+        for start in range(0, len(ids), PAGE):
+            some = ids[start : start + PAGE]
+            yield from reads.messages_at(self._db, self._conversation, some)
 
     # ---- where everything stands ---------------------------------------------------
 
