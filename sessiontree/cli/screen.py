@@ -102,7 +102,7 @@ def _leave_bytes_alone(stream: TextIO) -> None:
 
 
 @contextmanager
-def progress(title: str) -> Generator[Callable[[int, int], None] | None, None, None]:
+def progress(title: str) -> Generator[Callable[[int, int | None], None] | None, None, None]:
     """A bar on stderr while somebody watches: call what is yielded with (done, of)."""
     if not sys.stderr.isatty():
         yield None

@@ -20,6 +20,7 @@ from sessiontree.cli.opening import (
     StoreName,
     command,
     conversation,
+    default_store,
     find,
     opened,
 )
@@ -49,6 +50,7 @@ async def import_(
     """
     done: list[Import] = []
     failed = 0
+    new = _new_file(store)
     async with opened(store, create=True) as opened_store:
         for file in files:
             found = await _import(opened_store, file, format, owner)
@@ -56,10 +58,27 @@ async def import_(
             done += found
             for one in found if not as_json else ():
                 show.imported(one)
+        is_empty = not done and not [info async for info in opened_store.conversations()]
+    if new is not None and is_empty:
+        _remove(new)
     if as_json:
         document([shapes.imported(found) for found in done])
     if failed:
         raise typer.Exit(1)
+
+
+def _new_file(store: str | None) -> Path | None:
+    """The file that an import will make; None for a store that there is, or that is no file."""
+    if store is not None and (store == ":memory:" or "://" in store):
+        return None
+    place = default_store() if store is None else Path(store)
+    return None if place.exists() else place
+
+
+def _remove(store: Path) -> None:
+    """Take away a store that was made for nothing: it would look like one that lost all."""
+    for end in ("", "-wal", "-shm"):
+        store.with_name(store.name + end).unlink(missing_ok=True)
 
 
 async def _import(store: Store, file: Path, format: str | None, owner: str | None) -> list[Import]:
@@ -128,14 +147,16 @@ async def export(
 
     redactor = Redactor() if redact else None
     async with conversation(name, store) as chat:
-        await write(
-            chat,
-            format,
-            whole_tree=whole_tree,
-            file=output or sink(),
-            detail=detail.value,
-            redact=redactor,
-        )
+        with progress(f"export conversation {chat.id} as {format}") as report:
+            await write(
+                chat,
+                format,
+                whole_tree=whole_tree,
+                file=output or sink(),
+                detail=detail.value,
+                redact=redactor,
+                progress=None if output is None else report,
+            )
     tell(f"exported {shows(format, whole_tree)} of conversation {chat.id} as {format}")
     if redactor is not None:
         tell(show.redacted(redactor))

@@ -3,7 +3,7 @@ where that is wished. Whoever writes a format reads from here."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from sessiontree.conversation.handle import Conversation
 from sessiontree.core.message import Message
@@ -24,9 +24,11 @@ class Excerpt:
         whole_tree: bool,
         detail: Detail = "full",
         redactor: Redactor | None = None,
+        watched: Callable[[], None] | None = None,
     ) -> None:
         self._chat = chat
         self._redactor = redactor
+        self._watched = watched
         self.whole_tree = whole_tree
         self.detail: Detail = detail
 
@@ -52,7 +54,9 @@ class Excerpt:
         return text if text is None or self._redactor is None else self._redactor.text(text)
 
     def clean(self, message: Message) -> Message:
-        """The message without secrets, where that is wished."""
+        """The message without secrets, where that is wished. Whoever watches is told of it."""
+        if self._watched is not None:
+            self._watched()
         return message if self._redactor is None else self._redactor.message(message)
 
     async def checkpoints(self) -> list[Checkpoint]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +20,13 @@ from sessiontree.transfer.writers import Writer, writer
 PIECE = 1 << 20
 """Characters that are written at a time."""
 
+MESSAGES = 100
+"""Between two moments at which whoever watches is told."""
+
 Pieces = AsyncIterator[str]
+
+Watch = Callable[[int, int | None], None]
+"""Called with (messages read, messages in all; None where they were not counted)."""
 
 
 async def export(
@@ -30,6 +37,7 @@ async def export(
     file: str | Path | IO[str] | None = None,
     detail: Detail = "full",
     redact: Redactor | None = None,
+    progress: Watch | None = None,
 ) -> str | None:
     """The conversation in another format: as text, or written to ``file`` (a path, which is
     there whole or not at all, or an open text file).
@@ -39,6 +47,7 @@ async def export(
     detail      for markdown and html: "full", "high" (no marks, no reasoning, results by
                 their beginning), "low" (what is said, and the names of calls), "user-only"
     redact      replaces keys, tokens and passwords, and counts them
+    progress    called from time to time while it goes on
 
     FormatError: there is no such format or level, or the format cannot say what a message
     says.
@@ -46,11 +55,13 @@ async def export(
     found = writer(format)
     _refuse_detail(format, found, detail)
     await conversation.refresh()
+    is_whole = found.whole_tree if whole_tree is None else whole_tree
     excerpt = Excerpt(
         conversation,
-        whole_tree=found.whole_tree if whole_tree is None else whole_tree,
+        whole_tree=is_whole,
         detail=checked(detail),
         redactor=redact,
+        watched=None if progress is None else await _counting(conversation, is_whole, progress),
     )
     pieces = found.write(excerpt)
     if file is None:
@@ -60,6 +71,22 @@ async def export(
     else:
         await _write(pieces, file)
     return None
+
+
+async def _counting(chat: Conversation, is_whole: bool, progress: Watch) -> Callable[[], None]:
+    """What counts the messages, and tells of every so many. Those of a whole tree are not
+    counted before, since that would mean to read it all."""
+    whole = (
+        None if is_whole else 0 if chat.head is None else (await chat.message(chat.head)).depth + 1
+    )
+    read = count()
+
+    def watched() -> None:
+        done = next(read) + 1
+        if done % MESSAGES == 0 or done == whole:
+            progress(done if whole is None else min(done, whole), whole)
+
+    return watched
 
 
 def shows(format: str, whole_tree: bool | None = None) -> str:

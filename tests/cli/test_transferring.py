@@ -172,3 +172,19 @@ def test_delete_asks_at_a_terminal(
     assert done.returncode == code
     assert "camille/T-80005: 7 message(s), gone for good" in done.stderr
     assert len(as_json("ls")) == left
+
+
+def test_an_import_that_brings_in_nothing_makes_no_store(run: Run, store: Path, tmp_path: Path):
+    nothing = tmp_path / "notes.txt"
+    nothing.write_text("no session at all\n")
+    assert run("import", nothing).exit_code == 1
+    assert run("import", tmp_path / "missing.jsonl").exit_code == 1
+    assert list(store.parent.glob(f"{store.name}*")) == []
+
+
+def test_an_import_that_brings_in_nothing_leaves_a_store_as_it_is(
+    run: Run, as_json: AsJson, store: Path, tmp_path: Path
+):
+    run("import", SAMPLE)
+    assert run("import", tmp_path / "missing.jsonl").exit_code == 1
+    assert len(as_json("ls")) == 1

@@ -65,3 +65,20 @@ async def test_memory_does_not_grow_with_the_length(tmp_path: Path, whole_tree: 
                 assert large - small < 200 * (LONG - SHORT), (format, small, large)
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("whole_tree", "whole"), [(False, 450), (True, None)])
+async def test_whoever_watches_is_told_how_much_is_written(
+    store: sessiontree.Store, tmp_path: Path, whole_tree: bool, whole: int | None
+):
+    chat = await store.conversation("watched")
+    await chat.append([{"role": "user", "content": str(i)} for i in range(450)])
+    told: list[tuple[int, int | None]] = []
+
+    def watch(done: int, of: int | None) -> None:
+        told.append((done, of))
+
+    file = tmp_path / "out.csv"
+    await export(chat, "csv", whole_tree=whole_tree, file=file, progress=watch)
+    steps = [100, 200, 300, 400, *([450] if whole else [])]
+    assert told == [(done, whole) for done in steps]
