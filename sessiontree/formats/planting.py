@@ -339,13 +339,14 @@ def _without(calls: tuple[OpenCall, ...], gone: Sequence[OpenCall]) -> tuple[Ope
 
 
 def _heads(skeleton: Skeleton, made: Plan, onward: Mapping[int, int]) -> dict[int, int]:
-    """By conversation: where the source says; else its last row, of the main chain if any."""
-    last: dict[int, int] = {}
+    """By conversation: where the source says; else its last row, of the main chain if any;
+    before the first where all its rows are beside."""
+    last = dict.fromkeys(range(len(skeleton.topics)), ROOT)
     on_side: dict[int, bool] = {}
     said: dict[int, int] = {}
     for i, entry in enumerate(skeleton.entries):
         topic = skeleton.topic[i]
-        if entry.is_inside and (not entry.side or topic not in last or on_side[topic]):
+        if entry.is_inside and (not entry.side or on_side.get(topic, True)):
             last[topic] = i
             on_side[topic] = bool(entry.side)
         if entry.tells is not None and entry.tells.head_is is not None:

@@ -370,3 +370,64 @@ async def test_a_damaged_file_that_grows_keeps_the_store_sound(
                 assert head.is_boundary
                 assert all(leaf.is_boundary for leaf in await chat.leaves())
         assert done is None or done.kept == done.closed == 0
+
+
+# --- found by damaging files ------------------------------------------------------------------
+
+
+async def test_a_compaction_that_keeps_all_from_itself_on_keeps_nothing(
+    store: Store, tmp_path: Path
+):
+    rows: list[dict[str, Any]] = [
+        {"type": "message", "message": {"role": "user", "content": "hi"}},
+        {"type": "compaction", "summary": "they said hi", "firstKeptEntryIndex": 1},
+    ]
+    done = await import_file(store, write(tmp_path / "s.jsonl", rows), format="pi")
+    assert [str(note) for note in done.repairs] == [
+        "line 2: it keeps all from 1 on, which is itself"
+    ]
+    (mark,) = [m for m in await done.conversations[0].path() if m.role == "mark"]
+    assert (mark.ref_id, mark.meta[META]["text"]) == (None, "they said hi")
+
+
+async def test_a_session_of_notes_alone_has_no_head(store: Store, tmp_path: Path):
+    note = {"type": "summary", "summary": "all fine", "sessionId": "s2", "uuid": "n1"}
+    rows = [user("u1", None), answer("a1", "u1"), {"type": "system", **note, "parentUuid": None}]
+    rows.append({**note, "uuid": "n2", "sessionId": "s3", "parentUuid": None})
+    done = await import_file(store, write(tmp_path / "s.jsonl", rows))
+    again = await import_file(store, tmp_path / "s.jsonl")
+    assert [chat.head for chat in again.conversations] == [chat.head for chat in done.conversations]
+    assert again.kept == 0
+    assert await store.check() == []
+
+
+async def test_a_head_on_the_rest_of_a_row_stays_there(store: Store, tmp_path: Path):
+    text = {"type": "text", "text": "and go on"}
+    rows = [user("u1", None), answer("a1", "u1"), result("r1", "a1", "nowhere", text)]
+    file = write(tmp_path / "s.jsonl", rows)
+    done = await import_file(store, file)
+    (chat,) = done.conversations
+    assert await names(chat) == "u1 a1 r1 *"
+    assert (await import_file(store, file)).head == done.head
+    write(file, [*rows, user("u2", "r1")])
+    await import_file(store, file)
+    assert await names(await chat.refresh()) == "u1 a1 r1 * u2"
+
+
+async def test_a_head_after_a_note_between_a_call_and_its_result_stays_there(
+    store: Store, tmp_path: Path
+):
+    payloads = [
+        ("response_item", {"type": "message", "role": "user", "content": "go"}),
+        (
+            "response_item",
+            {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"},
+        ),
+        ("event_msg", {"type": "token_count", "info": None}),
+        ("response_item", {"type": "function_call_output", "call_id": "c", "output": "done"}),
+    ]
+    rows = [{"type": kind, "payload": payload} for kind, payload in payloads]
+    done = await import_file(store, write(tmp_path / "s.jsonl", rows))
+    (chat,) = done.conversations
+    assert [message.role for message in await chat.path()] == ["user", "assistant", "tool", "mark"]
+    assert (await import_file(store, tmp_path / "s.jsonl")).head == done.head
