@@ -7,9 +7,10 @@
     a folder    opencode's storage, as its database would be told
     images      which oh-my-pi keeps beside its sessions: see blobs.py
 
-What is made so is kept in a temporary file without a name. A database is opened so that
-nothing is written, not even beside it. This is the one module outside the store that knows
-SQL: it reads databases that are not ours, and knows nothing of what their columns mean.
+The first two also from archives. What is made so is kept in a temporary file without a name.
+A database is opened so that nothing is written, not even beside it. This is the one module
+outside the store that knows SQL: it reads databases that are not ours, and knows nothing of
+what their columns mean.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -29,6 +31,9 @@ from sessiontree.errors import FormatError
 from sessiontree.transfer import blobs
 
 SQLITE = b"SQLite format 3\0"
+LOG = "-wal"
+"""What ends the name of the file beside a database that holds what is newest in it."""
+BESIDE_DATABASES = (LOG, "-shm", "-journal")
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 MAX_CELL = 64 << 20
@@ -60,10 +65,33 @@ def opened(path: str | Path) -> BinaryIO:
         raise FormatError(f"it cannot be read: {error.strerror}", file=str(path)) from error
     if start == SQLITE:
         file.close()
-        return _from_database(place)
+        return _from_database(place, str(path))
     if start.startswith(ZSTANDARD):
         return _from_zstandard(file, str(path))
     return _with_images(file, place)
+
+
+def is_database(file: BinaryIO) -> bool:
+    """True for a file of SQLite's; the place in it is at the start again."""
+    start = file.read(len(SQLITE))
+    file.seek(0)
+    return start == SQLITE
+
+
+def from_archive(file: BinaryIO, log: BinaryIO | None, name: str) -> BinaryIO:
+    """The same for a file that has no place on the disk; ``log`` is what stood beside a
+    database. FormatError."""
+    if is_database(file):
+        with tempfile.TemporaryDirectory(prefix="sessiontree-") as folder:
+            place = Path(folder, "sessions.db")
+            for end, held in (("", file), (LOG, log)):
+                if held is not None:
+                    with place.with_name(place.name + end).open("wb") as out:
+                        shutil.copyfileobj(held, out, PIECE)
+            return _from_database(place, name)
+    start = file.read(len(ZSTANDARD))
+    file.seek(0)
+    return _from_zstandard(file, name) if start == ZSTANDARD else file
 
 
 def _with_images(file: BinaryIO, path: Path) -> BinaryIO:
@@ -124,14 +152,14 @@ def _unpacked(stream: IO[bytes], name: str) -> Iterator[bytes]:
 # --- SQLite ---------------------------------------------------------------------------------
 
 
-def _from_database(path: Path) -> BinaryIO:
+def _from_database(path: Path, name: str) -> BinaryIO:
     try:
         with closing(_connected(path)) as database:
-            return _spooled(_lines(_sessions(database, str(path))))
+            return _spooled(_lines(_sessions(database, name)))
     except (sqlite3.Error, UnicodeError) as error:  # the latter for names that are damaged
         raise FormatError(
             f"the database cannot be read: {error}",
-            file=str(path),
+            file=name,
             hint="close the program that writes it, or copy it together with its -wal file",
         ) from error
 
@@ -139,7 +167,7 @@ def _from_database(path: Path) -> BinaryIO:
 def _connected(path: Path) -> sqlite3.Connection:
     """A log beside the file holds what is newest, and is read with it; without one the file
     is all there is, and nothing needs to be written to read it."""
-    wal = path.with_name(path.name + "-wal")
+    wal = path.with_name(path.name + LOG)
     mode = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
     database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)

@@ -13,8 +13,8 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -143,7 +143,7 @@ def _files(path: Path) -> list[_Found]:
             found.append(_Found(folder, 0, _opening(Path(folder))))
             continue
         folders.sort()
-        for name in sorted(names):
+        for name in sorted(set(names) - _logs(names)):
             found += _in_file(Path(folder, name), is_named=False)
     return found
 
@@ -194,6 +194,8 @@ def _in_archive(path: Path) -> list[_Found]:
     why = _too_much(members)
     if why is not None:
         return [_refusing(str(path), why)]
+    logs = _logs(info.filename for info in members)
+    members = [info for info in members if info.filename not in logs]
     return [_member(path, info) for info in sorted(members, key=lambda info: info.filename)]
 
 
@@ -215,6 +217,20 @@ def _member(path: Path, info: zipfile.ZipInfo) -> _Found:
 @contextmanager
 def _unpacked(path: Path, info: zipfile.ZipInfo, name: str) -> Generator[BinaryIO]:
     """A member of an archive in a temporary file without a name. FormatError."""
+    with ExitStack() as stack:
+        file = stack.enter_context(_spooled(path, info, name))
+        if file.read(4) in _MAGIC:
+            raise FormatError(
+                "it is an archive in an archive", file=name, hint="unpack it, and import that"
+            )
+        file.seek(0)
+        beside = _log_of(path, info) if foreign.is_database(file) else None
+        log = None if beside is None else stack.enter_context(_spooled(path, beside, name))
+        yield stack.enter_context(foreign.from_archive(file, log, name))
+
+
+@contextmanager
+def _spooled(path: Path, info: zipfile.ZipInfo, name: str) -> Generator[BinaryIO]:
     with SpooledTemporaryFile(IN_MEMORY) as spool:
         file = cast(BinaryIO, spool)
         try:
@@ -225,12 +241,19 @@ def _unpacked(path: Path, info: zipfile.ZipInfo, name: str) -> Generator[BinaryI
         except _BROKEN as error:
             raise FormatError(f"it cannot be unpacked: {error}", file=name) from error
         file.seek(0)
-        if file.read(4) in _MAGIC:
-            raise FormatError(
-                "it is an archive in an archive", file=name, hint="unpack it, and import that"
-            )
-        file.seek(0)
         yield file
+
+
+def _log_of(path: Path, info: zipfile.ZipInfo) -> zipfile.ZipInfo | None:
+    with zipfile.ZipFile(path) as archive:
+        return archive.NameToInfo.get(info.filename + foreign.LOG)
+
+
+def _logs(names: Iterable[str]) -> set[str]:
+    """Those that SQLite keeps beside a database that is there: they are read with it."""
+    known = set(names)
+    ends = foreign.BESIDE_DATABASES
+    return {name for name in known if any(name.removesuffix(e) in known - {name} for e in ends)}
 
 
 def _limit(info: zipfile.ZipInfo) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import struct
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from chats import FIXTURES
+from mutations import database
 
 from sessiontree import FormatError, Store
 from sessiontree.transfer import Import, Refused, gathering, import_all
@@ -179,3 +183,61 @@ async def test_flipped_bytes_are_an_error_or_no_harm(store: Store, tmp_path: Pat
         except FormatError:
             continue
     assert await store.check() == []
+
+
+# --- files that are no text, in archives and folders ------------------------------------------
+
+
+def goose(path: Path, text: str) -> Path:
+    row = {"session_id": "s1", "role": "user", "content_json": [{"type": "text", "text": text}]}
+    database(path, {"sessions": [{"id": "s1"}], "messages": [row | {"message_id": "m1"}]})
+    return path
+
+
+async def test_databases_and_packed_rollouts_in_an_archive_come_in(store: Store, tmp_path: Path):
+    rollout = (FIXTURES.parent / "agents" / "codex.jsonl").read_bytes()
+    members: dict[str, bytes | str] = {
+        "goose/sessions.db": goose(tmp_path / "made.db", "Hi").read_bytes(),
+        "codex/rollout.jsonl.zst": zstandard.ZstdCompressor().compress(rollout),
+    }
+    file = archive(tmp_path / "export.zip", members)
+    (first, second), refused = await gather(store, file)
+    assert (first.format, second.format, refused) == ("codex", "goose", [])
+    assert (first.file, second.file) == (
+        f"{file}/codex/rollout.jsonl.zst",
+        f"{file}/goose/sessions.db",
+    )
+    assert [m.text async for m in second.conversations[0].iter_messages()] == ["Hi"]
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
+async def test_what_is_newest_in_a_database_lies_beside_it_and_is_read_with_it(
+    store: Store, tmp_path: Path, packed: bool
+):
+    folder = tmp_path / "goose"
+    folder.mkdir()
+    place = goose(folder / "sessions.db", "Hi")
+    with closing(sqlite3.connect(place)) as writing, writing:
+        writing.execute("PRAGMA journal_mode = WAL")
+        said = json.dumps([{"type": "text", "text": "Newer"}])
+        writing.execute("INSERT INTO messages VALUES ('s1', 'user', ?, 'm2')", (said,))
+        writing.commit()
+        held = {f"goose/{one.name}": one.read_bytes() for one in sorted(folder.iterdir())}
+        assert "goose/sessions.db-wal" in held
+        for name, content in held.items():  # as they lie there while the program runs
+            (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "copy" / name).write_bytes(content)
+    path = archive(tmp_path / "export.zip", held) if packed else tmp_path / "copy"
+    (done,), refused = await gather(store, path)
+    assert refused == []
+    texts = [message.text async for message in done.conversations[0].iter_messages()]
+    assert texts == ["Hi", "Newer"]
+
+
+async def test_a_damaged_database_in_an_archive_is_refused(store: Store, tmp_path: Path):
+    raw = goose(tmp_path / "made.db", "Hi").read_bytes()
+    members: dict[str, bytes | str] = {"a.db": raw[:5000], "b.json": chatgpt("one")}
+    done, refused = await gather(store, archive(tmp_path / "export.zip", members))
+    assert [one.format for one in done] == ["chatgpt"]
+    assert [Path(one.file).name for one in refused] == ["a.db"]
+    assert "the database cannot be read" in str(refused[0].error)
