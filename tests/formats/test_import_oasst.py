@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
-from chats import chats, fixture
+import pytest
+from chats import FIXTURES, chats, fixture
 
 from sessiontree.core.message import text_of
+from sessiontree.formats import oasst, transcripts
 
 
 def test_each_line_is_a_tree_and_a_conversation():
@@ -55,3 +58,44 @@ def test_real_trees_import_whole(corpus: Path):
         parents = [parent for parent in tree.links.values() if parent is not None]
         points += sum(parents.count(parent) > 1 for parent in set(parents))
     assert points == 260
+
+
+# --- flat -------------------------------------------------------------------------------------
+
+FLAT = (FIXTURES / "oasst_flat.jsonl").read_bytes()
+
+
+def test_rows_with_parents_are_trees_too():
+    assert transcripts.detect(FLAT, "x") == "oasst"
+    (first, second), told = chats(FLAT, "oasst")
+    assert told == []
+    assert (first.paths, first.head) == (["f1 f2", "f1 f3 f4"], "f4")
+    assert (second.paths, second.head) == (["g1"], "g1")
+    opening = first.document.opening
+    assert (opening.topic, opening.meta) == ("f1", {"tree_state": "ready_for_export"})
+    assert first.decoded("f3").role == "assistant"
+
+
+def test_rows_of_a_tree_may_stand_anywhere_in_a_small_file():
+    lines = FLAT.splitlines(keepends=True)
+    Random(3).shuffle(lines)
+    trees = {tree.document.opening.topic: tree for tree in chats(b"".join(lines), "oasst")[0]}
+    assert set(trees) == {"f1", "g1"}
+    assert (sorted(trees["f1"].paths), trees["f1"].head) == (["f1 f2", "f1 f3 f4"], "f4")
+
+
+def test_a_large_file_is_read_a_tree_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(oasst, "MAX_HELD", 0)
+    found, told = chats(FLAT, "oasst")
+    assert [tree.paths for tree in found] == [["f1 f2", "f1 f3 f4"], ["g1"]]
+    assert told == []
+
+
+def test_rows_that_follow_each_other_in_a_circle_end():
+    rows = [
+        f'{{"message_tree_id": "t", "message_id": "{a}", "parent_id": "{b}", "text": "x", '
+        f'"role": "prompter"}}'
+        for a, b in (("a", "b"), ("b", "a"), ("c", None))
+    ]
+    (tree,), _ = chats("\n".join(rows).replace('"None"', "null"), "oasst")
+    assert sorted(tree.links) == ["a", "b", "c"]
