@@ -203,16 +203,26 @@ def _place(head: int | None) -> str:
 
 def resume(found: Resume) -> None:
     """Where a run goes on, and what was in flight when it ended."""
-    head = found.path[-1] if found.path else None
+    standing(found)
+    if found.interrupted:
+        in_flight(found)
+    else:
+        out("no call was in flight")
+
+
+def standing(found: Resume) -> None:
+    """Where a run goes on."""
+    head, count = found.path[-1] if found.path else None, len(found.path)
     out(
-        f"{len(found.path)} messages on the path; it goes on after ",
+        f"{count} message{'' if count == 1 else 's'} on the path; it goes on after ",
         f"message {head.id} ({head.role})" if head else "the start",
     )
     for each in found.checkpoints:
         checkpoint(each)
-    if not found.interrupted:
-        out("no call was in flight")
-        return
+
+
+def in_flight(found: Resume) -> None:
+    """The calls whose results are unknown."""
     out(Styled("in flight when it ended; whether these had an effect is unknown:", "bold"))
     for made in found.interrupted:
         call(made)

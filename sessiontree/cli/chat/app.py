@@ -20,7 +20,7 @@ from sessiontree.cli.chat.terminal import Pipe, Screen, Terminal
 from sessiontree.cli.opening import find, opened
 from sessiontree.cli.screen import Styled, row
 from sessiontree.core.window import Budget
-from sessiontree.errors import BadArgument, ConversationNotFound, SessionTreeError
+from sessiontree.errors import BadArgument, ConversationNotFound, HeadMoved, SessionTreeError
 
 SHOWN = 4
 """Messages of a conversation that is taken up which are shown, the newest."""
@@ -73,7 +73,7 @@ def run(given: Options) -> int:
 
 
 def _terminal() -> Terminal:
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
         names = [f"/{name}" for name in commands.COMMANDS]
         return Screen(names, colours=not os.environ.get("NO_COLOR"))
     return Pipe("sessiontree")
@@ -94,15 +94,25 @@ def _talk(runner: asyncio.Runner, session: Session) -> int:
         except Quit:
             break
         except KeyboardInterrupt:
-            terminal.note(
-                "(interrupted: what was said of the answer is not kept; /retry asks again)"
-            )
+            terminal.note("(interrupted: nothing half is kept; /retry asks again)")
             if not terminal.is_interactive:
                 return INTERRUPTED
+        except HeadMoved as error:
+            terminal.refuse(_moved(error))
+            session.failed = True
         except SessionTreeError as error:
             terminal.refuse(error)
             session.failed = True
     return 0 if terminal.is_interactive else int(session.failed)
+
+
+def _moved(error: HeadMoved) -> str:
+    """What to do when another program went on with the conversation meanwhile."""
+    what = "another program went on with this conversation"
+    if not error.saved:
+        return f"{what}; /tree shows where"
+    kept = error.saved[-1].id
+    return f"{what}; yours is kept as message {kept}: /branch {kept} goes on with it"
 
 
 async def _take(session: Session, line: str) -> None:
@@ -197,6 +207,7 @@ def _wanted(given: Options, found: Resume | None) -> choosing.Wanted:
         given.max_tokens,
         last.model if last else None,
         last.format if last else None,
+        not given.stateless,
     )
 
 
@@ -207,10 +218,12 @@ async def _take_up(chat: Conversation, found: Resume, terminal: Terminal) -> Non
     if not said and not found.draft:
         return
     with terminal.beside():
-        show.resume(found)
+        show.standing(found)
         for message in said[-SHOWN:]:
             role = Styled(f"{message.role:9} ", message.role)
             row([Styled(f"  {message.id} ", "dim"), role], Styled(message.preview, ""), [])
+        if found.interrupted:
+            show.in_flight(found)
     if found.interrupted:
         async with chat.turn(resume=found) as turn:
             await turn.interrupt()

@@ -17,7 +17,7 @@ TARGETS = {"openai_chat": "openai", "anthropic": "anthropic"}
 
 class Wanted(NamedTuple):
     """What was asked for; ``last_model`` and ``last_format`` are those of the newest answer in
-    the conversation."""
+    the conversation. ``goes_on``: whether each request will begin as the one before."""
 
     provider: str | None = None
     model: str | None = None
@@ -25,6 +25,7 @@ class Wanted(NamedTuple):
     max_tokens: int | None = None
     last_model: str | None = None
     last_format: str | None = None
+    goes_on: bool = True
 
 
 def endpoint(wanted: Wanted, environment: Mapping[str, str]) -> Endpoint:
@@ -41,13 +42,14 @@ def endpoint(wanted: Wanted, environment: Mapping[str, str]) -> Endpoint:
             hint=f"set {KEYS[provider]}; a server that asks for none takes any",
         )
     _require_url(wanted.base_url)
+    url, most = wanted.base_url, wanted.max_tokens
     if provider == "anthropic":
         from sessiontree.cli.chat.through_anthropic import ThroughAnthropic
 
-        return ThroughAnthropic(model, key, wanted.base_url, wanted.max_tokens)
+        return ThroughAnthropic(model, key, url, most, wanted.goes_on)
     from sessiontree.cli.chat.through_openai import ThroughOpenAI
 
-    return ThroughOpenAI(model, key, wanted.base_url, wanted.max_tokens)
+    return ThroughOpenAI(model, key, url, most)
 
 
 def _require_url(url: str | None) -> None:

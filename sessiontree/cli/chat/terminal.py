@@ -93,7 +93,7 @@ class Pipe(_Pieces):
         self._program = program
 
     def read(self) -> str | None:
-        line = sys.stdin.buffer.readline()
+        line = sys.stdin.buffer.readline() if sys.stdin else b""  # it may be closed
         if not line:
             return None
         text = line.removesuffix(b"\n").removesuffix(b"\r")

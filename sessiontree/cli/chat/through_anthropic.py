@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from sessiontree.cli.chat.endpoint import (
     Answer,
@@ -47,15 +48,25 @@ class ThroughAnthropic:
     target = "anthropic"
 
     def __init__(
-        self, model: str, key: str, base_url: str | None = None, max_tokens: int | None = None
+        self,
+        model: str,
+        key: str,
+        base_url: str | None = None,
+        max_tokens: int | None = None,
+        goes_on: bool = True,
     ) -> None:
+        """``goes_on``: whether the next request will begin as this one does."""
         self.model = model
         self._sdk = sdk("anthropic")
         # The SDK adds /v1 itself; people copy it along from other clients' settings.
         url = base_url.rstrip("/").removesuffix("/v1") if base_url else None
         self._client = self._sdk.AsyncAnthropic(api_key=key, base_url=url)
         self._url = str(self._client.base_url)
-        self._max_tokens = max_tokens or MAX_TOKENS
+        self.options: Json = {"max_tokens": max_tokens or MAX_TOKENS}
+        if goes_on and (urlsplit(self._url).hostname or "").endswith(".anthropic.com"):
+            # Nothing is read from the provider's cache that it was not told to write. Servers
+            # that speak its protocol may know no such field.
+            self.options["cache_control"] = {"type": "ephemeral"}
 
     async def close(self) -> None:
         await self._client.close()
@@ -83,9 +94,8 @@ class ThroughAnthropic:
     async def _events(self, request: Json, tools: Sequence[Json]) -> AsyncGenerator[Event, None]:
         if tools:
             request["tools"] = list(tools)
-        begun = await self._client.messages.create(
-            model=self.model, max_tokens=self._max_tokens, stream=True, **request
-        )
+        create = self._client.messages.create
+        begun = await create(model=self.model, stream=True, **self.options, **request)
         gathered = _Gathered()
         async with begun as events:
             async for event in events:

@@ -9,11 +9,12 @@ import pytest
 from sessiontree.cli.chat.choosing import Wanted, endpoint, provider_of
 from sessiontree.cli.chat.endpoint import joined
 from sessiontree.cli.chat.spending import Spending
+from sessiontree.cli.chat.through_anthropic import ThroughAnthropic
 from sessiontree.cli.chat.through_anthropic import _Gathered as FromAnthropic
 from sessiontree.cli.chat.through_openai import _Gathered as FromOpenAI
 from sessiontree.errors import SessionTreeError
 from tests.cli.chat.conftest import Talking
-from tests.cli.chat.talking import texts
+from tests.cli.chat.talking import system_of, texts
 
 
 def test_thinking_is_kept_with_its_signature_and_sent_back(talking: Talking):
@@ -208,3 +209,34 @@ def test_where_it_cannot_be_told_an_option_or_a_variable_is_named(
 def test_an_address_for_either_may_end_in_v1(talking: Talking):
     talk = talking(["ok"])
     assert talk("hi\n", "--base-url", f"{talk.server.url}/v1/").out == "ok\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "goes_on", "writes"),
+    [
+        (None, True, True),
+        (None, False, False),
+        ("https://api.anthropic.com/v1", True, True),
+        ("http://127.0.0.1:1", True, False),
+    ],
+)
+def test_the_provider_is_told_to_cache_where_that_will_be_read(
+    url: str | None, goes_on: bool, writes: bool
+):
+    asked = Wanted("anthropic", "claude-opus-5-5", url, goes_on=goes_on)
+    made = endpoint(asked, KEYS)
+    assert isinstance(made, ThroughAnthropic)
+    assert ("cache_control" in made.options) is writes
+
+
+def test_a_conversation_goes_on_by_another_protocol(talking: Talking):
+    call = {"name": "checkpoint", "arguments": {"label": "x"}}
+    talk = talking([{"thinking": "Hm.", "calls": [call]}, "Marked.", "Here."])
+    talk("mark\n", "--topic", "T-1", "--tools", "--system", "Be brief.")
+    talk.provider = "anthropic" if talk.provider == "openai" else "openai"
+    said = talk("still there?\n", "--topic", "T-1", "--tools")
+    assert (said.code, said.out) == (0, "Here.\n"), said.err
+    request = talk.server.requests[-1]
+    assert request.provider == talk.target
+    assert system_of(request) == "Be brief."
+    assert texts(request)[-1] == ("user", "still there?")

@@ -124,6 +124,25 @@ def test_ctrl_c_ends_a_pipe_and_keeps_nothing_half(talking: Talking):
     assert len(talk.server.requests) == 1
 
 
+def test_another_program_that_goes_on_meanwhile_is_told_of_and_nothing_is_lost(
+    only_openai: Talking,
+):
+    talk = only_openai(["a", "c"])
+    process = given(talk.start("--topic", "T-1"), "one")
+    wait_for(process, b"a\n")
+    wait_for(process, b" out 1\n", beside=True)
+    talk.on("T-1", lambda chat: chat.append({"role": "user", "content": "from elsewhere"}))
+    _, told = given(process, "two", "/branch 4", "/retry").communicate()
+    assert process.returncode == 1
+    assert told.decode().splitlines()[0] == (
+        "sessiontree: another program went on with this conversation; yours is kept as message 4: "
+        "/branch 4 goes on with it"
+    )
+    assert talk.path() == [("user", "one"), ("assistant", "a"), ("user", "two"), ("assistant", "c")]
+    leaves = talk.on("T-1", lambda chat: chat.leaves())
+    assert sorted(leaf.text for leaf in leaves) == ["c", "from elsewhere"]
+
+
 def _is_sound(talk: Talk) -> None:
     import asyncio
 

@@ -35,9 +35,7 @@ def test_ctrl_c_interrupts_the_answer_and_not_the_program(talking: Talking):
         screen.type("hi\r")
         screen.until("one ")
         screen.type("\x03")
-        screen.until(
-            "(interrupted: what was said of the answer is not kept; /retry asks again)\n> "
-        )
+        screen.until("(interrupted: nothing half is kept; /retry asks again)\n> ")
         assert talk.path() == [("user", "hi")]
         screen.type("/retry\r")
         screen.until("ok\n")
