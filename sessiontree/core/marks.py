@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
 from sessiontree.core.message import META, Native, Part, Role, text_of
-from sessiontree.core.rules.images import in_words, inside_of, replace
+from sessiontree.core.rules.images import in_words, replace
 from sessiontree.core.rules.model import Block, Entry, Shape
 from sessiontree.core.tokens import estimate
 
@@ -165,7 +165,7 @@ def apply(entry: Entry, edits: Edits, shape: Shape, names: Mapping[Block, str]) 
     if edits.elisions and "result" in entry.kinds:
         blocks = [
             elide(block, shape, names.get(block, block.name))
-            if block.kind == "result" and is_elided(block, entry, edits, shape, names)
+            if block.kind == "result" and is_elided(block, edits, shape, names)
             else block
             for block in entry.blocks
         ]
@@ -174,18 +174,16 @@ def apply(entry: Entry, edits: Edits, shape: Shape, names: Mapping[Block, str]) 
     return entry
 
 
-def is_elided(
-    block: Block, entry: Entry, edits: Edits, shape: Shape, names: Mapping[Block, str]
-) -> bool:
+def is_elided(block: Block, edits: Edits, shape: Shape, names: Mapping[Block, str]) -> bool:
     """True when one of the marks elides this result."""
     name = names.get(block, block.name)
-    size = weight(block, entry, shape)
+    size = weight(block, shape)
     return any(name not in mark.spared and size >= mark.floor for mark in edits.elisions)
 
 
-def weight(block: Block, entry: Entry, shape: Shape) -> int:
+def weight(block: Block, shape: Shape) -> int:
     """Tokens of a result, roughly; an image in it counts as a thousand."""
-    pictures = sum(1 for part, _, _ in inside_of(entry, shape) if entry.blocks[part] is block)
+    pictures = sum(shape.picture(native) is not None for native in shape.inner(block) or ())
     return sum(map(estimate, shape.texts(block))) + 1000 * pictures
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sessiontree.core import marks, pairing
+from sessiontree.core import marks
 from sessiontree.core.marks import Edits, Item
 from sessiontree.core.message import Codec, Codecs, Part, ToolCall, ToolResult, text_of
-from sessiontree.core.pairing import OpenCall
+from sessiontree.core.pairing import OpenCall, Waiting
 from sessiontree.core.rules import pairs
 from sessiontree.core.rules.model import ONE_KIND, Entry, Shape
 from sessiontree.core.turns import Turn
@@ -58,7 +58,7 @@ def _carried(
 
 def _linked(items: Sequence[Item]) -> list[list[Part]]:
     """The parts of each message, calls with ids, and results with their call's id and name."""
-    waiting: list[OpenCall] = []
+    waiting = Waiting()
     ids: dict[int, str] = {}
     found: list[list[Part]] = []
     for at, item in enumerate(items):
@@ -78,24 +78,22 @@ def _linked(items: Sequence[Item]) -> list[list[Part]]:
     return found
 
 
-def _call(
-    part: Part, at: int, depth: int, nth: int, waiting: list[OpenCall], ids: dict[int, str]
-) -> Part:
+def _call(part: Part, at: int, depth: int, nth: int, waiting: Waiting, ids: dict[int, str]) -> Part:
     given = isinstance(part.get("id"), str) and part["id"] != ""
     call_id: str = part["id"] if given else f"call_{depth}_{nth}"
     call = ToolCall(call_id, str(part.get("name", "")), None, given)
-    waiting.append(OpenCall(at, call))
+    waiting.add(OpenCall(at, call))
     ids[id(call)] = call_id
     return part if given else part | {"id": call_id}
 
 
-def _answer(part: Part, waiting: list[OpenCall], ids: dict[int, str]) -> Part:
+def _answer(part: Part, waiting: Waiting, ids: dict[int, str]) -> Part:
     given = isinstance(part.get("id"), str) and part["id"] != ""
     name = part.get("name")
     result = ToolResult(
         part["id"] if given else "", None, name if isinstance(name, str) else None, given=given
     )
-    opened = pairing.take(waiting, result)
+    opened = waiting.take(result)
     if opened is None:
         return part
     named = {} if isinstance(name, str) and name else {"name": opened.call.name}
@@ -109,22 +107,16 @@ def _joined(entries: list[Entry], shape: Shape) -> list[Entry]:
     """Carried messages that belong together as one, where a message has a list of blocks."""
     if shape.name == "openai_responses":
         return entries
-    joined: list[Entry] = []
-    for entry in entries:
-        before = joined[-1] if joined else None
-        if before is not None and _belong_together(before, entry, shape):
-            joined[-1] = pairs.join(before, entry)
-        else:
-            joined.append(entry)
-    return joined
+    are_results_joined = shape.name != "openai_chat"
 
+    def belong_together(first: Entry, kinds: frozenset[str], entry: Entry) -> bool:
+        if first.sender != entry.sender or not (first.is_carried and entry.is_carried):
+            return False
+        if entry.sender == "assistant":
+            return entry.kinds == ONE_KIND["call"] or kinds == ONE_KIND["thinking"]
+        return are_results_joined and kinds == ONE_KIND["result"] == entry.kinds
 
-def _belong_together(before: Entry, entry: Entry, shape: Shape) -> bool:
-    if not (before.is_carried and entry.is_carried) or before.sender != entry.sender:
-        return False
-    if entry.sender == "assistant":
-        return entry.kinds == ONE_KIND["call"] or before.kinds == ONE_KIND["thinking"]
-    return shape.name != "openai_chat" and before.kinds == ONE_KIND["result"] == entry.kinds
+    return [pairs.join(*run) for run in pairs.runs(entries, belong_together)]
 
 
 def _edited(entries: list[Entry], turn: Turn, shape: Shape) -> list[Entry]:

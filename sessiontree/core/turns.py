@@ -7,6 +7,7 @@ message at a time, so that whoever reads the rows reads no more of them than nee
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
@@ -51,6 +52,39 @@ class _Said:
 
 
 @dataclass(slots=True)
+class _Ties:
+    """The results of a turn whose calls were not met yet, as the turn is read back. Each
+    message is looked at once, however often the user speaks while calls are open."""
+
+    owed: Counter[str] = field(default_factory=Counter[str])
+    """By id."""
+    surplus: int = 0
+    """How many more results there are than calls."""
+    are_all_given: bool = True
+    looked_at: int = 0
+
+    @property
+    def is_sure(self) -> bool:
+        """True when ``owed`` tells: all have ids, or there are not calls enough for all."""
+        return self.are_all_given or self.surplus > 0
+
+    def look(self, items: list[Item]) -> None:
+        """Go on with the messages that came since, newest first."""
+        for item in items[self.looked_at :]:
+            said = _Said(item)
+            self.surplus += len(said.results) - len(said.calls)
+            for each in (*said.results, *said.calls):
+                self.are_all_given = self.are_all_given and each.given
+            self.owed.update(result.id for result in said.results)
+            for call in said.calls:
+                if self.owed[call.id] > 1:
+                    self.owed[call.id] -= 1
+                else:
+                    del self.owed[call.id]
+        self.looked_at = len(items)
+
+
+@dataclass(slots=True)
 class Reader:
     """Groups messages, fed newest first, into turns."""
 
@@ -70,6 +104,7 @@ class Reader:
     """Marks whose ``ref_id`` was not met yet."""
     _is_past: bool = False
     _cuts_next: bool = False
+    _ties: _Ties = field(default_factory=lambda: _Ties())
 
     def feed(self, item: Item) -> list[Turn]:
         """The turns that are complete now that ``item`` is known to come before them."""
@@ -93,6 +128,7 @@ class Reader:
         read is let go. Marks that reach what lies between reach all that comes next: ids
         grow along a path."""
         self.items, self.edits, self.weight = [], [], 0
+        self._ties = _Ties()
         for mark in list(self.waiting):
             if mark.ref_id is not None and mark.ref_id > to:
                 self.waiting.remove(mark)
@@ -109,6 +145,9 @@ class Reader:
     def _answers_itself(self) -> bool:
         """True when no result in the turn answers a call before it: then a call that was
         never answered, further back, does not tie the turn to it."""
+        self._ties.look(self.items)
+        if self._ties.is_sure:
+            return not self._ties.owed
         found = pairing.pair([_Said(item) for item in reversed(self.items)])
         return all(fault.kind == "unanswered_call" for fault in found.violations)
 
@@ -116,6 +155,7 @@ class Reader:
         is_edited = not self.in_force.is_none  # marks only add up on the way back
         turn = Turn(self.items[::-1], self.edits[::-1], is_edited, self._is_past)
         self.items, self.edits, self.weight = [], [], 0
+        self._ties = _Ties()
         if self._cuts_next:
             self.is_cut = self._is_past = True
         return [turn]

@@ -58,5 +58,5 @@ def _results(sight: Sight) -> list[tuple[int, str, int]]:
 def _size(
     sight: Sight, entry: Entry, result: Block, names: dict[Block, str]
 ) -> tuple[int, str, int]:
-    size = marks.weight(result, entry, sight.shape)
+    size = marks.weight(result, sight.shape)
     return entry.sources[-1], names.get(result, result.name), size

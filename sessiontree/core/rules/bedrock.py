@@ -111,7 +111,7 @@ def say_tools_in_words(request: Request) -> None:
     touched = [e for e in request.entries if not e.kinds.isdisjoint(("call", "result"))]
     request.entries = [
         entry.having([_in_words(request, block, entry, names) for block in entry.blocks])
-        if entry in touched
+        if entry.kinds & {"call", "result"}
         else entry
         for entry in request.entries
     ]

@@ -177,14 +177,15 @@ def drop_empty_parts(request: Request) -> None:
 def join_before_calls(request: Request) -> None:
     """What the model said before a call, and the call, as one content; a user's word before
     a call that comes first (G2)."""
+
+    def is_late_call(first: Entry, _: frozenset[str], entry: Entry) -> bool:
+        return "call" in entry.kinds and first.sender == "assistant"
+
     joined: list[Entry] = []
-    for entry in request.entries:
-        before = joined[-1] if joined else None
-        if before is not None and "call" in entry.kinds and before.sender == "assistant":
-            joined[-1] = pairs.join(before, entry)
+    for run in pairs.runs(request.entries, is_late_call):
+        joined.append(pairs.join(*run))
+        for entry in run[1:]:
             request.note("G2", "a function call was joined with the content before it", entry)
-        else:
-            joined.append(entry)
     request.entries = joined
     if joined and "call" in joined[0].kinds:
         repairs.put_user_first(request)

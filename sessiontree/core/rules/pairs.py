@@ -8,13 +8,13 @@ right is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from sessiontree.core import pairing
 from sessiontree.core.message import ToolCall, ToolResult
-from sessiontree.core.pairing import OpenCall
-from sessiontree.core.rules.model import Block, Entry, Fault, Kind, Request, Shape
+from sessiontree.core.pairing import OpenCall, Waiting
+from sessiontree.core.rules.model import ONE_KIND, Block, Entry, Fault, Kind, Request, Shape
 
 INTERRUPTED = (
     "[No result: the call was interrupted before a result was recorded. "
@@ -39,12 +39,12 @@ def stray_results(request: Request) -> Iterator[Fault]:
     """Results that answer no call of the previous message, or one already answered (A2, B4)."""
     entries = request.entries
     for at, entry in request.holding("result"):
-        open_ids = [call.id for call in entries[at - 1].calls] if at else []
+        open_ids = Counter(call.id for call in entries[at - 1].calls) if at else Counter[str]()
         for part, block in enumerate(entry.blocks):
             if block.kind != "result":
                 continue
-            if block.id in open_ids:
-                open_ids.remove(block.id)
+            if open_ids[block.id]:
+                open_ids[block.id] -= 1
             else:
                 what = f"the previous message has no open call {block.id!r}"
                 yield Fault(at, what, part, (block.id,))
@@ -118,16 +118,16 @@ class Matches(NamedTuple):
 def match(entries: Sequence[Entry]) -> Matches:
     """Pair the calls and results of a request, oldest first."""
     found = Matches({}, [])
-    waiting: list[OpenCall] = []
+    waiting = Waiting()
     blocks: dict[int, Block] = {}
     for at, entry in enumerate(entries):
         for block in entry.calls:
             call = ToolCall(block.id, block.name, None, block.given)
             blocks[id(call)] = block
-            waiting.append(OpenCall(at, call))
+            waiting.add(OpenCall(at, call))
         for block in entry.results:
             result = ToolResult(block.id, None, block.name or None, given=block.given)
-            opened = pairing.take(waiting, result)
+            opened = waiting.take(result)
             if opened is None:
                 found.orphans.append((block, entry))
             else:
@@ -164,29 +164,44 @@ def settle(request: Request) -> None:
 def join_calls(entries: Sequence[Entry]) -> list[Entry]:
     """A message of nothing but calls made one with the message of calls before it: the two
     were one response, and together they wait for their results."""
-    joined: list[Entry] = []
+
+    def were_one(first: Entry, kinds: frozenset[str], entry: Entry) -> bool:
+        waits = first.sender == "assistant" and "call" in kinds and "result" not in kinds
+        return waits and entry.kinds == ONE_KIND["call"]
+
+    return [join(*run) for run in runs(entries, were_one)]
+
+
+Together = Callable[[Entry, frozenset[str], Entry], bool]
+"""Whether an entry goes on a run: the run's first entry, the kinds in the run, the entry."""
+
+
+def runs(entries: Iterable[Entry], together: Together) -> list[list[Entry]]:
+    """Entries that belong together, oldest first. A run of thousands is joined once."""
+    found: list[list[Entry]] = []
+    kinds = frozenset[str]()
     for entry in entries:
-        before = joined[-1] if joined else None
-        if before is not None and entry.kinds == frozenset({"call"}) and _waits(before):
-            joined[-1] = join(before, entry)
+        if found and together(found[-1][0], kinds, entry):
+            found[-1].append(entry)
+            kinds |= entry.kinds
         else:
-            joined.append(entry)
-    return joined
+            found.append([entry])
+            kinds = entry.kinds
+    return found
 
 
-def _waits(entry: Entry) -> bool:
-    return entry.sender == "assistant" and "call" in entry.kinds and "result" not in entry.kinds
-
-
-def join(first: Entry, second: Entry) -> Entry:
-    """Two messages of one sender as one."""
-    joined = first.having(first.blocks + second.blocks)
-    joined.shell = {**first.shell, **second.shell}
-    joined.sources = first.sources + tuple(i for i in second.sources if i not in first.sources)
-    joined.is_stale = first.is_stale or second.is_stale
-    joined.is_carried = first.is_carried and second.is_carried
-    if first.tokens >= 0 and second.tokens >= 0:
-        joined.tokens = first.tokens + second.tokens
+def join(first: Entry, *others: Entry) -> Entry:
+    """Messages of one sender as one; a single one as it is."""
+    if not others:
+        return first
+    entries = (first, *others)
+    joined = first.having([block for entry in entries for block in entry.blocks])
+    joined.shell = {key: value for entry in entries for key, value in entry.shell.items()}
+    joined.sources = tuple(dict.fromkeys([i for entry in entries for i in entry.sources]))
+    joined.is_stale = any(entry.is_stale for entry in entries)
+    joined.is_carried = all(entry.is_carried for entry in entries)
+    if all(entry.tokens >= 0 for entry in entries):
+        joined.tokens = sum(entry.tokens for entry in entries)
     return joined
 
 
@@ -222,6 +237,7 @@ class _Layout:
         self.out: list[Entry] = []
         self.taken: set[int] = set()
         self.moved: list[Entry] = []
+        self.homes = dict(matches.answers.values())
 
     def lay(self) -> list[Entry]:
         for at, entry in enumerate(self.entries):
@@ -295,15 +311,11 @@ class _Layout:
     def _place(self, results: list[Block], sources: list[Entry]) -> None:
         made = self.shape.answers(results)
         for i, entry in enumerate(made):
-            of = sources if len(made) == 1 else [self._home(results[i])]
+            of = sources if len(made) == 1 else [self.homes.get(results[i])]
             entry.sources = tuple(dict.fromkeys(s for e in of if e for s in e.sources))
             entry.position = min((e.position for e in of if e), default=self.out[-1].position)
         self.out += made
         self.moved += sources
-
-    def _home(self, result: Block) -> Entry | None:
-        found = (entry for block, entry in self.matches.answers.values() if block is result)
-        return next(found, None)
 
 
 # --- Ids ------------------------------------------------------------------------------------
@@ -316,25 +328,30 @@ def rename(request: Request) -> None:
     answers = matches_of(request).answers
     seen: set[str] = set()
     new_ids: dict[Block, str] = {}
+    tried: dict[tuple[str, int], int] = {}
     for entry in request.entries:
         if shape.unique_in == "message":
-            seen = set()
+            seen, tried = set(), {}
         for nth, call in enumerate(entry.calls):
             new = shape.legal_id(call.id)
             if new in seen:
-                new = _fresh(shape, new, entry.position, nth, seen)
+                new = _fresh(shape, f"{new[:24]}_{entry.position}", nth, seen, tried)
             seen.add(new)
             result = answers[call][0] if call in answers else None
             new_ids |= {b: new for b in (call, result) if b is not None and b.id != new}
     request.entries = [_renamed(request, entry, new_ids) for entry in request.entries]
 
 
-def _fresh(shape: Shape, old: str, position: int, nth: int, taken: set[str]) -> str:
-    stem = f"{old[:24]}_{position}"
+def _fresh(
+    shape: Shape, stem: str, nth: int, taken: set[str], tried: dict[tuple[str, int], int]
+) -> str:
+    """An id that is not taken. ``tried`` tells how far was looked before, from the same place."""
     new = shape.legal_id(f"{stem}_{nth}" if nth else stem)
+    at = tried.get((stem, nth), nth)
     while new in taken:
-        nth += 1
-        new = shape.legal_id(f"{stem}_{nth}x")
+        at += 1
+        new = shape.legal_id(f"{stem}_{at}x")
+    tried[stem, nth] = at
     return new
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from sessiontree.core.rules import checks
 from sessiontree.core.rules.model import Block, Entry, Request
-from sessiontree.core.rules.pairs import join
+from sessiontree.core.rules.pairs import join, runs
 
 NOTHING_SAID = "(empty message)"
 NO_TEXT = "(no text)"
@@ -44,13 +44,11 @@ def put_user_first(request: Request) -> None:
 def join_same_role(request: Request) -> None:
     """Runs of one role as one message (B2). Results come first in it."""
     joined: list[Entry] = []
-    for entry in request.entries:
-        if joined and joined[-1].sender == entry.sender:
-            before = joined[-1]
-            joined[-1] = _results_first(join(before, entry))
-            request.note("B2", f"two {entry.sender} messages were joined", before, entry)
-        else:
-            joined.append(entry)
+    for run in runs(request.entries, lambda first, _, entry: first.sender == entry.sender):
+        joined.append(_results_first(join(*run)) if len(run) > 1 else run[0])
+        if len(run) > 1:
+            many = "two" if len(run) == 2 else f"{len(run)}"
+            request.note("B2", f"{many} {run[0].sender} messages were joined", *run)
     request.entries = joined
 
 
@@ -118,7 +116,7 @@ def fill_empty_errors(request: Request) -> None:
     shape = request.shape
 
     def mend(entry: Entry) -> list[Entry]:
-        empty = [b for b in entry.results if checks.is_empty_error(request, b)]
+        empty = {b for b in entry.results if checks.is_empty_error(request, b)}
         if not empty:
             return [entry]
         request.note(fault_code, "an error result without words was given some", entry)
