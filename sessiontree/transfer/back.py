@@ -87,8 +87,8 @@ class Back:
     def _refuse_branch(self, message: Message, above: Message) -> None:
         if self._rows.is_linear and self._last is not None and above.depth < self._last.depth:
             raise FormatError(
-                f"message {message.id} is on a branch, and this {self._format} file is one of "
-                "the old kind, without ids: it is one chain",
+                f"message {message.id} is on a branch, and this {self._format} file is of a "
+                "kind without ids: it is one chain",
                 hint="export the active path, or to jsonl",
             )
 

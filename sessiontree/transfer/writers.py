@@ -18,8 +18,8 @@ from sessiontree.formats import jsonl, markdown
 from sessiontree.formats.transcript import kind_of
 from sessiontree.formats.writing import graph, oasst, otel, preferences, requests, sharegpt, table
 from sessiontree.formats.writing.lines import json_line
-from sessiontree.formats.writing.rows import ClaudeCodeRows, PiRows, Rows
-from sessiontree.transfer.back import OURS, Back, row_line
+from sessiontree.formats.writing.rows import ClaudeCodeRows, CodexRows, PiRows, Rows
+from sessiontree.transfer.back import Back
 from sessiontree.transfer.excerpt import Excerpt
 from sessiontree.transfer.order import Order
 
@@ -79,24 +79,6 @@ def _alone(message: Message, path: Order | None) -> Message:
     if path is None or ref is None or ref in path:
         return message
     return Message(message.row._replace(ref_id=None), formats.codec)
-
-
-def _rows_of(name: str) -> Write:
-    """The rows of a transcript as they came, without what we have added."""
-
-    async def write(excerpt: Excerpt) -> Pieces:
-        async for message in excerpt.messages():
-            if kind_of(message) in OURS:
-                continue
-            if message.format != name:
-                raise FormatError(
-                    f"message {message.id} is of format {message.format}: "
-                    f"what {name} did not write itself cannot be written as {name} yet",
-                    hint="export to jsonl or markdown, or from before that message",
-                )
-            yield row_line(message)
-
-    return write
 
 
 def _back_to(name: str, make: Callable[[ConversationInfo], Rows]) -> Write:
@@ -314,7 +296,7 @@ WRITERS: dict[str, Writer] = {
     "jsonl": Writer(_jsonl, whole_tree=True),
     "claude_code": Writer(_back_to("claude_code", ClaudeCodeRows)),
     "pi": Writer(_back_to("pi", PiRows)),
-    "codex": Writer(_rows_of("codex")),
+    "codex": Writer(_back_to("codex", CodexRows)),
     "markdown": Writer(_markdown, has_detail=True),
     "html": Writer(_html, whole_tree=True, has_detail=True),
     **{target: Writer(_request_of(target)) for target in requests.PROVIDERS},

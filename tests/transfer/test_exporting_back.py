@@ -1,8 +1,9 @@
-"""Back into files of Claude Code and pi: as they came, and with what was added since."""
+"""Back into files of Claude Code, pi and Codex: as they came, and with what was added since."""
 
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def words(path: list[sessiontree.Message]) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("format", PROGRAMS)
+@pytest.mark.parametrize("format", [*PROGRAMS, "codex"])
 async def test_a_conversation_of_another_program_becomes_a_session(
     store: Store, tmp_path: Path, format: str
 ):
@@ -79,16 +80,18 @@ async def test_a_conversation_of_another_program_becomes_a_session(
     copy = await landed(chat, format, tmp_path / "x.jsonl")
     path = await copy.path()
     spoken = [each for each in path if each.role != "mark"]
-    assert [each.role for each in spoken] == ["user", "assistant", "tool", "assistant", "user"]
+    turns = [role for role, _ in groupby(each.role for each in spoken)]  # codex: an item a row
+    assert turns == ["user", "assistant", "tool", "assistant", "user"]
     assert [each.text for each in spoken if each.text] == [
         "When?",
         "I look.",
         "At 06:12.",
         "Thanks.",
     ]
-    (made,) = spoken[1].tool_calls
+    (made,) = [call for each in spoken for call in each.tool_calls]
     assert (made.id, made.name, made.arguments) == ("c1", "find", {"what": "tide"})
-    assert "06:12" in str(spoken[2].tool_results[0].response)
+    (told,) = [result for each in spoken for result in each.tool_results]
+    assert "06:12" in str(told.response)
     assert copy.head == path[-1].id
     window = await copy.window(target="anthropic")
     assert violations(window.messages, "anthropic") == []
@@ -256,3 +259,61 @@ async def test_results_that_were_there_stay_what_they_are(store: Store, tmp_path
     rows = await rows_of(chat, "claude_code")
     assert [row["uuid"] for row in rows[:3]] == ["a", "b", "c"]
     assert rows[3]["parentUuid"] == "c"
+
+
+# --- Codex ------------------------------------------------------------------------------------
+
+ROLLOUT = FIXTURES / "agents" / "codex.jsonl"
+
+
+async def test_codex_goes_on_with_what_was_added(store: Store, tmp_path: Path):
+    (chat,) = (await import_file(store, ROLLOUT)).conversations
+    before = await chat.path()
+    await chat.append([said("And now?"), call("c9"), found("c9"), said("Done.", "assistant")])
+    written = str(await export(chat, "codex"))
+    own = [message.raw for message in before if message.format == "codex"]
+    assert written.splitlines()[: len(own)] == own
+    added = [json.loads(line) for line in written.splitlines()[len(own) :]]
+    assert [row["payload"]["type"] for row in added] == [
+        "message",
+        "user_message",
+        "message",
+        "agent_message",
+        "function_call",
+        "function_call_output",
+        "message",
+        "agent_message",
+    ]
+    assert added[0]["payload"]["content"] == [{"type": "input_text", "text": "And now?"}]
+    assert json.loads(added[4]["payload"]["arguments"]) == {"what": "tide"}
+    (tmp_path / "x.jsonl").write_text(written)
+    async with sessiontree.open_store(":memory:") as other:
+        done = await import_file(other, tmp_path / "x.jsonl")
+        assert (done.repaired, done.skipped) == (0, 0)
+        copy = await done.conversations[0].path()
+        assert [m.text for m in copy if m.role == "assistant" and m.text][-1] == "Done."
+        assert await other.check() == []
+
+
+async def test_a_session_for_codex_begins_with_what_names_it(store: Store):
+    chat = await store.conversation("x")
+    await chat.append([said("one"), said("two", "assistant")])
+    rows = await rows_of(chat, "codex")
+    assert [row["type"] for row in rows] == [
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "response_item",
+        "event_msg",
+    ]
+    assert {"id", "timestamp", "cwd", "originator", "cli_version"} <= rows[0]["payload"].keys()
+    assert rows == await rows_of(chat, "codex"), "ids must stay the same"
+
+
+async def test_branches_of_ours_cannot_be_told_to_codex(store: Store):
+    chat = await store.conversation("x")
+    await chat.append([said("one"), said("left", "assistant")])
+    await chat.append(said("right", "assistant"), parent=1)
+    with pytest.raises(FormatError, match="without ids: it is one chain"):
+        await export(chat, "codex", whole_tree=True)
+    assert [row["payload"].get("message") for row in await rows_of(chat, "codex")][-1] == "right"

@@ -6,6 +6,8 @@ added in sessiontree after an import, or a conversation of another program altog
     claude_code  {"parentUuid", "isSidechain", "userType", "cwd", "sessionId", "version",
                   "type", "message": {an Anthropic message}, "uuid", "timestamp"}
     pi           {"type": "message", "id", "parentId", "timestamp", "message": {…}}
+    codex        {"timestamp", "type": "response_item", "payload": {an item of Responses}}, and
+                 beside what is said {"type": "event_msg", …}, which the program shows
 
 System prompts and marks have no row: these programs have their own prompt, and know their
 own marks only. Ids are made from the conversation's identity and the message's id, so that
@@ -21,7 +23,7 @@ from typing import Any, Protocol, cast
 
 from sessiontree.core.message import Message, Part
 from sessiontree.core.records import ConversationInfo
-from sessiontree.formats import anthropic, jsonl, pi, shapes
+from sessiontree.formats import anthropic, codex, jsonl, pi, shapes
 from sessiontree.formats.transcript import text_at
 from sessiontree.formats.writing.times import iso
 
@@ -195,6 +197,60 @@ class PiRows(_Named):
             "stopReason": "toolUse" if has_calls else "stop",
         }
         return facts | native | time
+
+
+# --- Codex ----------------------------------------------------------------------------------------
+
+_EVENTS = {"user": "user_message", "assistant": "agent_message"}
+_TEXTS = {"user": "input_text", "assistant": "output_text"}
+
+
+class CodexRows(_Named):
+    is_linear = True
+
+    def see(self, native: Mapping[str, Any]) -> None:
+        return
+
+    def header(self) -> list[Row]:
+        time = iso(self._info.created_at)
+        facts = {"cwd": "/", "originator": "sessiontree", "cli_version": "0.0.0"}
+        session = {"id": self.uuid("session"), "timestamp": time, **facts, "instructions": None}
+        return [{"timestamp": time, "type": "session_meta", "payload": session}]
+
+    def own_id(self, native: Mapping[str, Any]) -> str | None:
+        return ""
+
+    def made_id(self, message: Message) -> str:
+        return ""
+
+    def rows(self, message: Message, above: str | None) -> list[Row]:
+        """An item a row. The program lists only sessions in which a user is heard."""
+        made: list[Row] = []
+        for row in _natives(message, None, codex.CODEC.encode):
+            item = cast("Row", row["payload"])
+            made.append({"type": row["type"], "payload": _item(item)})
+            made += _events(item)
+        time = {"timestamp": iso(message.created_at)}
+        return [time | row for row in made]
+
+
+def _item(item: Row) -> Row:
+    """An item whose text is in blocks, as the program reads it."""
+    content, kind = item.get("content"), _TEXTS.get(str(item.get("role")))
+    if not isinstance(content, str) or kind is None:
+        return item
+    return item | {"content": [{"type": kind, "text": content}]}
+
+
+def _events(item: Row) -> list[Row]:
+    """How the program shows what is said."""
+    kind, content = _EVENTS.get(str(item.get("role"))), item.get("content")
+    if kind is None:
+        return []
+    blocks = [{"text": content}] if isinstance(content, str) else cast("list[Row]", content or [])
+    texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
+    payload = {"type": kind, "message": "\n".join(texts)}
+    return [{"type": "event_msg", "payload": payload}] if texts else []
 
 
 # --- Both -----------------------------------------------------------------------------------------
