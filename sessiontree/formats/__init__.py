@@ -44,6 +44,7 @@ NAMES = (
     "codex",
     "gemini_cli",
     "cline",
+    "amp",
     "goose",
     "opencode",
     "chatgpt",

@@ -245,7 +245,7 @@ class _Planting:
         made = Plan(array("q"), self.parent, [], first, {}, {})
         followed = bytearray(first)
         for at in self.order:
-            if self.parent[at] != ROOT:
+            if self.parent[at] != ROOT and self.entries[at].is_kept:
                 followed[self.parent[at]] = 1
         self.left: dict[int, tuple[OpenCall, ...]] = {}
         self.rests: dict[int, int] = {}

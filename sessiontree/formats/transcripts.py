@@ -30,6 +30,7 @@ KNOWN = (
     KnownFormat("codex", True, True, "Codex rollout files (.jsonl, .jsonl.zst)"),
     KnownFormat("gemini_cli", True, False, "Gemini CLI session files (.jsonl, .json)"),
     KnownFormat("cline", True, False, "Cline and Roo Code sessions (.json)"),
+    KnownFormat("amp", True, False, "Amp's threads (T-….json)"),
     KnownFormat("goose", True, False, "Goose sessions (sessions.db, .jsonl, .json)"),
     KnownFormat("opencode", True, False, "opencode sessions (opencode.db, .json, its storage)"),
     KnownFormat("chatgpt", True, False, "ChatGPT's export (conversations.json)"),

@@ -44,6 +44,7 @@ SOURCES: dict[str, Path] = {
     "gemini_cli-json": FIXTURES / "agents" / "gemini_cli.json",
     "cline": FIXTURES / "agents" / "cline.messages.json",
     "cline-task": FIXTURES / "agents" / "1762000000000" / "api_conversation_history.json",
+    "amp": FIXTURES / "agents" / "T-5b1f6c1e-0000-4000-8000-00000000cafe.json",
     "goose": FIXTURES / "agents" / "goose.jsonl",
     "opencode": FIXTURES / "agents" / "opencode.json",
     **{f"{file.stem}{file.suffix}": file for file in sorted((FIXTURES / "chats").iterdir())},

@@ -31,7 +31,7 @@ from sessions import claude_code, damage, pi
 import sessiontree
 from sessiontree import Conversation, FormatError, Store
 from sessiontree.core.message import META
-from sessiontree.transfer import Import, import_file, importing
+from sessiontree.transfer import Import, export, import_file, importing
 
 # --- in ---------------------------------------------------------------------------------------
 
@@ -431,3 +431,28 @@ async def test_a_head_after_a_note_between_a_call_and_its_result_stays_there(
     (chat,) = done.conversations
     assert [message.role for message in await chat.path()] == ["user", "assistant", "tool", "mark"]
     assert (await import_file(store, tmp_path / "s.jsonl")).head == done.head
+
+
+async def test_a_call_whose_result_cannot_be_read_is_closed(store: Store, tmp_path: Path):
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = await store.conversation("x")
+    await chat.append(
+        [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "done"},
+        ]
+    )
+    file = tmp_path / "own.jsonl"
+    await export(chat, "jsonl", whole_tree=True, file=file)
+    file.write_text(
+        file.read_text().replace(
+            '"format":"openai_chat","content":"{\\"role\\":\\"tool', '"format":"none","content":"{'
+        )
+    )
+    async with sessiontree.open_store(":memory:") as other:
+        done = await import_file(other, file)
+        assert (done.skipped, done.closed) == (1, 1)
+        path = await done.conversations[0].path()
+        assert [message.role for message in path] == ["user", "assistant", "tool"]
+        assert await other.check() == []
