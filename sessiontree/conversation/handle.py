@@ -385,7 +385,7 @@ class Conversation:
         self,
         kind: ReclaimKind = "auto",
         *,
-        budget: int | None = None,
+        budget: Budget | int | None = None,
         threshold: float = THRESHOLD,
         target: str | None = None,
         model: str | None = None,
@@ -407,7 +407,8 @@ class Conversation:
         "summarise"  the same, and what ``summarise`` answers stands for what came before
         "extract"    the same, and the sentences that word lists find stand for it
         "auto"       these in turn, "cut" last, until a window costs at most ``threshold`` of
-                     ``budget``; nothing when it does already
+                     ``budget``, of its bytes too where it has some; nothing when it does
+                     already
 
         Where ``keep`` is tokens, a ``Budget(messages=…)`` is taken as well; then a summary is
         kept that is no smaller than what it stands for, since that is not sent anyway.

@@ -210,7 +210,7 @@ class Wish:
     """What a caller of ``reclaim`` asked for; see there."""
 
     kind: ReclaimKind
-    budget: int | None
+    budget: Budget | int | None
     threshold: float
     keep: Budget | int | None
     protect: int
@@ -225,9 +225,9 @@ class Wish:
             raise WindowError(
                 f"no reclaim is called {shown(self.kind)}", hint=f"one of {', '.join(KINDS)}"
             )
-        Budget.of(self.budget)
         require_threshold(self.threshold)
-        if self.kind == "auto" and self.budget is None:
+        room = Budget.of(self.budget)
+        if self.kind == "auto" and room.tokens is None and room.bytes is None:
             raise WindowError(
                 "reclaim 'auto' needs a budget", hint="say what has to fit: budget=100_000"
             )
@@ -282,7 +282,10 @@ async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
     if wish.kind == "extract":
         return middle.extract(view, keep=keep)
     asked = summary.ask(
-        view, keep=keep, limit=wish.budget, instructions=wish.instructions or summary.INSTRUCTIONS
+        view,
+        keep=keep,
+        limit=Budget.of(wish.budget).tokens,
+        instructions=wish.instructions or summary.INSTRUCTIONS,
     )
     if isinstance(asked, Refused):
         return asked
@@ -290,11 +293,26 @@ async def _single(view: Sight, wish: Wish) -> Proposal | Refused:
 
 
 async def _climbed(view: Sight, wish: Wish) -> Climb:
+    """Climb the ladder by tokens, and then by bytes, where the budget has both."""
+    room = Budget.of(wish.budget)
+    found = Climb(before=view.tokens, after=view.tokens)
+    if room.tokens is not None:
+        found = await _climbed_by_tokens(view, wish, room.tokens)
+    if room.bytes is not None:
+        for proposal in found.proposals:
+            view = view.under(proposal.mark, proposal.ref_id)
+        lighter = _lighter(view, max(1, int(room.bytes * wish.threshold)), wish.spared)
+        found.proposals += lighter.proposals
+        found.refused += lighter.refused
+        found.after = lighter.after if lighter.proposals else found.after
+    return found
+
+
+async def _climbed_by_tokens(view: Sight, wish: Wish, budget: int) -> Climb:
     """Climb the ladder, asking the caller's summariser where a summary is wanted."""
-    assert wish.budget is not None
     climbing = climb(
         view,
-        wish.budget,
+        budget,
         threshold=wish.threshold,
         spared=wish.spared,
         can_summarise=wish.summarise is not None,

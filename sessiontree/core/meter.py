@@ -13,6 +13,7 @@ from sessiontree.core.rules.images import inside_of
 from sessiontree.core.rules.model import Entry, Shape
 from sessiontree.core.tokens import Reported
 from sessiontree.core.turns import Turn
+from sessiontree.errors import WindowError, shown
 
 PER_MESSAGE = 4
 """Tokens around each message. Sources differ between 3 and 6."""
@@ -61,7 +62,7 @@ class Meter:
         """Tokens of a turn's entries; a caller's count holds for what is sent as stored."""
         if self.count is not None:
             counted: set[int] = set()
-            counts = {item.id: self.count(item) for item in turn.items}
+            counts = {item.id: self._counted(item) for item in turn.items}
             for entry in entries:
                 if entry.native is not None or entry.is_carried:
                     new = [i for i in entry.sources if i not in counted]
@@ -69,12 +70,23 @@ class Meter:
                     entry.tokens = sum(counts[i] for i in new)
         return self.entries(entries)
 
+    def _counted(self, item: Item) -> int:
+        """By the caller's own count. WindowError where that is none."""
+        assert self.count is not None
+        found: Any = self.count(item)
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise WindowError(
+                f"the count of message {item.id} is {shown(found)}",
+                hint="let count return how many tokens it is: a whole number, 0 or more",
+            )
+        return found
+
     def system(self, item: Item | None, system: Any) -> int:
         """Tokens of the system prompt as it is sent."""
         if item is None:
             return 0
         if self.count is not None:
-            return self.count(item)
+            return self._counted(item)
         return PER_MESSAGE + self.text(text_of_system(system))
 
 

@@ -22,7 +22,7 @@ from sessiontree.core.rules.thinking import binds_thinking
 from sessiontree.core.tokens import family_of
 from sessiontree.core.turns import Reader, Turn, pinned_of, spare
 from sessiontree.core.window import Budget, Dropped, Window
-from sessiontree.errors import BudgetTooSmall, WindowError
+from sessiontree.errors import BudgetTooSmall, WindowError, shown
 
 Thinking = Literal["auto", "keep", "drop"]
 
@@ -77,8 +77,7 @@ class Planner:
         draw: stand_in.Draw | None = None,
         memory: Memory | None = None,
     ) -> None:
-        if thinking not in ("auto", "keep", "drop"):
-            raise WindowError(f"thinking is {thinking!r}", hint="one of auto, keep, drop")
+        _refuse_nonsense(thinking, model, count, exact, tools)
         self.shape: Shape = rules.shape_of(target)
         self.codecs = codecs
         self.budget = Budget.of(budget)
@@ -464,6 +463,21 @@ class Planner:
         if bare:
             steps.append(Step("images", "old images were named in words, as a mark says"))
         return steps
+
+
+def _refuse_nonsense(
+    thinking: object, model: object, count: object, exact: object, tools: object
+) -> None:
+    """WindowError, before anything is read."""
+    if thinking not in ("auto", "keep", "drop"):
+        raise WindowError(f"thinking is {shown(thinking)}", hint="one of auto, keep, drop")
+    if not (model is None or isinstance(model, str)):
+        raise WindowError(f"the model is {shown(model)}", hint="give its name, or None")
+    if not (count is None or callable(count)):
+        raise WindowError(f"count is {shown(count)}", hint="give a function of a message, or None")
+    for name, value in (("exact", exact), ("tools", tools)):
+        if not (value is None or isinstance(value, bool)):
+            raise WindowError(f"{name} is {shown(value)}", hint="one of True, False, None")
 
 
 def plan(path: Iterable[Item], target: str, codecs: Codecs, **options: Any) -> Window:

@@ -64,7 +64,8 @@ def of_mark(mark: Mark, reader: Reader) -> StandIn:
 
 def _pages(mark: Mark, reader: Reader) -> StandIn:
     """Pages where the model sees them and they cost less, else the text that they show."""
-    model = reader.model or mark.spec.get("model")  # where no answer names its model
+    told = mark.spec.get("model")  # where no answer names its model
+    model = reader.model or (told if isinstance(told, str) else None)
     drawn = Drawn([], reason="nothing draws pages here")
     if reader.draw is not None:
         size = reader.budget.bytes

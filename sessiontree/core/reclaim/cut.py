@@ -20,9 +20,10 @@ def plan(sight: Sight, *, keep: Budget | int) -> Proposal | Refused:
 
 def all_fits(keep: Budget | int) -> str:
     """Why there is nothing to leave out."""
-    given = Budget.of(keep)
-    tokens, messages = given.tokens, given.messages
-    room = f"{tokens} tokens" if messages is None else f"{messages} messages"
+    room = f"{keep} tokens"
+    if isinstance(keep, Budget):
+        most = keep.messages
+        room = f"{keep.tokens} tokens" if most is None else f"{most} messages"
     return f"all that is sent fits {room}, or is one turn"
 
 
