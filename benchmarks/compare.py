@@ -54,8 +54,8 @@ QUIET = {
 }
 """Nobody is to be told of this; a child refuses the network besides."""
 
-TIMEOUT = 150
-"""Seconds for one command. Who needs more has failed."""
+TIMEOUT, PATIENCE = 150, 600
+"""Seconds for one command, and for filling a store in. Who needs more has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,7 @@ class Child:
         self.folder = folder
         self.about: dict[str, Any] = {}
         self._process = process
+        self._ended = "its process has ended"
 
     @classmethod
     async def start(cls, name: str, home: Path) -> Child:
@@ -146,13 +147,15 @@ class Child:
         assert self._process.stdin
         assert self._process.stdout
         if self._process.returncode is not None:
-            raise Failed("its process has ended")
+            raise Failed(self._ended)
         self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        patience = PATIENCE if command["do"] == "fill" else TIMEOUT
         try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), TIMEOUT)
+            line = await asyncio.wait_for(self._process.stdout.readline(), patience)
         except TimeoutError:
             await self.stop()
-            raise Failed(f"took more than {TIMEOUT} s") from None
+            self._ended = f"took more than {patience} s to {command['do']}, and was stopped"
+            raise Failed(self._ended) from None
         if not line:
             told = (self.folder / "stderr").read_text(errors="replace").strip().splitlines()
             raise Failed(f"its process has ended: {told[-1] if told else 'no word'}")

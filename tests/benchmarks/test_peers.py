@@ -118,6 +118,17 @@ def test_a_slow_contender_is_asked_less_often_but_often_enough() -> None:
     assert not result.goes_on(budget=20)
 
 
+async def test_a_child_that_takes_too_long_is_stopped_and_says_so_whenever_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = await compare.Child.start(compare.PLAIN, tmp_path)
+    await child.ask({"do": "open", "folder": str(tmp_path / "store")})
+    monkeypatch.setattr(compare, "PATIENCE", 0.001)
+    for command in ({"do": "fill", "count": 2_500}, {"do": "load"}):
+        with pytest.raises(compare.Failed, match=r"took more than 0\.001 s to fill"):
+            await child.ask(command)
+
+
 def test_a_child_sees_nobodys_keys_and_contacts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     seen = compare._environment(Path("home"))
