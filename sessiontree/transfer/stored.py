@@ -20,6 +20,7 @@ from sessiontree.formats.planting import ORPHAN
 from sessiontree.formats.skeleton import ROOT, Skeleton, ancestors_first
 from sessiontree.formats.steps import Known
 from sessiontree.formats.transcript import Entry, kind_of
+from sessiontree.transfer.back import OURS
 from sessiontree.transfer.threads import in_thread
 
 KEYS_A_TIME = 5_000
@@ -140,12 +141,17 @@ async def _by_place(
     """Index → message id of rows without a key that are stored: the same, under the same
     parent. As many of them as there are."""
     there: dict[tuple[int | None, Looks], list[int]] = {}
+    ours: dict[int | None, int | None] = {}
+    """What an import has put between rows → what that stands after."""
     by_key = set(found.values())
     async for message in chat.iter_messages():
         if message.id in by_key:
             continue
+        above = ours.get(message.parent_id, message.parent_id)
+        if kind_of(message) in OURS:
+            ours[message.id] = above
         looks = (_digest(message.raw), message.role, message.created_at)
-        there.setdefault((message.parent_id, looks), []).append(message.id)
+        there.setdefault((above, looks), []).append(message.id)
     rows = await in_thread(_looks, skeleton, found)
     ids = dict(found)
     for i in ancestors_first(skeleton.parent):
