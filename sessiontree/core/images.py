@@ -155,19 +155,26 @@ def _gemini(width: int, height: int, model: str) -> int:
     return 258 * ceil(width / unit) * ceil(height / unit)
 
 
-_PATCH_FACTORS = (("nano", 2.46), ("mini", 1.62))
+_PATCH_FACTORS = (("nano", 2.46), ("o4-mini", 1.72), ("mini", 1.62))
+_TILES = (
+    (re.compile(r"gpt-4o-mini"), 2833, 5667),
+    (re.compile(r"gpt-5(?![.\d])(?!.*(?:mini|nano))"), 70, 140),
+    (re.compile(r"(?:^|/)o[13](?!.*mini)"), 75, 150),
+    (re.compile(r"gpt-4(?!.*(?:mini|nano))|chatgpt-4o"), 85, 170),
+)
+"""By model: what an image costs, and each of its tiles. An image costs gpt-4o-mini as much
+money as gpt-4o, whose tokens are 33 times as dear."""
 
 
 def _openai(width: int, height: int, model: str, low_detail: bool) -> int:
     """Tiles of 512 for 4o, o1, o3, 4.1 and GPT-5; patches of 32, capped at 1,536, for the
     minis; for newer models patches times 1.2 (measured by oh-my-pi, others say 1)."""
-    if re.search(r"gpt-5(?![.\d])", model) and "mini" not in model and "nano" not in model:
-        return _tiles(width, height, 70, 140, low_detail)
+    for name, base, tile in _TILES:
+        if name.search(model):
+            return _tiles(width, height, base, tile, low_detail)
     factor = next((factor for word, factor in _PATCH_FACTORS if word in model), None)
-    if factor is not None and "4o" not in model:
+    if factor is not None:
         return ceil(_patches(width, height, 1536) * factor)
-    if re.search(r"gpt-4|^o[13]", model):
-        return _tiles(width, height, 85, 170, low_detail)
     return 85 if low_detail else ceil(_patches(*_fit(width, height, 2048), 4096) * 1.2)
 
 

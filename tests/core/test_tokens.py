@@ -242,6 +242,11 @@ def test_a_png_whose_base64_is_sound_but_short_is_cut_off():
         ((100, 100), "claude-opus-4-8", "claude", 16),
         ((1568, 992), "gpt-5.6", "openai", 1823),
         ((1024, 1024), "gpt-4o", "openai", 85 + 4 * 170),
+        ((1024, 1024), "gpt-4o-mini-2024-07-18", "openai", 2833 + 4 * 5667),
+        ((512, 512), "gpt-4o-mini", "openai", 2833 + 5667),
+        ((1024, 1024), "o1", "openai", 75 + 4 * 150),
+        ((1024, 1024), "gpt-4.1", "openai", 85 + 4 * 170),
+        ((1024, 1024), "o4-mini", "openai", 1762),
         ((1024, 1024), "gpt-5", "openai", 70 + 4 * 140),
         ((3000, 3000), "gpt-4.1-mini", "openai", 2489),
         ((100, 100), "gemini-3-pro", "gemini", 1120),
@@ -256,3 +261,12 @@ def test_an_image_costs_what_the_providers_formula_says(size, model, family, exp
 def test_an_image_of_unknown_size_counts_as_a_page():
     unknown = images.tokens_of(Picture(url="https://x/y.png"), FAMILIES["claude"])
     assert unknown == 56 * 56
+
+
+def test_an_image_of_low_detail_costs_its_base_only() -> None:
+    small = Picture(png(1024, 1024), low_detail=True)
+    told = {
+        model: images.tokens_of(small, FAMILIES["openai"], model)
+        for model in ("gpt-4o", "gpt-4o-mini")
+    }
+    assert told == {"gpt-4o": 85, "gpt-4o-mini": 2833}
