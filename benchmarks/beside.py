@@ -73,6 +73,15 @@ class Contest:
     def unit(self) -> str:
         return "turns/s, more is better" if self.work else "ms, less is better"
 
+    def trouble(self, name: str) -> str:
+        """Why there is no figure, and how far it came."""
+        result = self.results[name]
+        told = result.trouble or "no round was counted"
+        if not result.seconds:
+            return told
+        rounds = f"{len(result.seconds)} round{'s' * (len(result.seconds) > 1)}"
+        return f"{told} (after {rounds} of {self.told(median(result.seconds))})"
+
     def speed(self, name: str) -> float | None:
         """How many times as fast as ours."""
         ours, other = self.results[OURS].median, self.results[name].median
@@ -140,7 +149,7 @@ class Report:
     def _cells(self, contest: Contest, name: str) -> tuple[str, ...]:
         result, how = contest.results[name], self.about[name]["how"].get(self._action(contest), "")
         if result.median is None:
-            return self._title(name), "–", "–", "–", result.trouble or "no round was counted"
+            return self._title(name), "–", "–", "–", contest.trouble(name)
         slowest, fastest = max(result.seconds), min(result.seconds)
         least, most = (slowest, fastest) if contest.work else (fastest, slowest)
         ends = f"{contest.told(least)} – {contest.told(most)}"
@@ -202,7 +211,7 @@ class Report:
         result, kind = contest.results[name], _kind(name)
         label = self._title(name)
         if result.median is None:
-            return Row(label, None, _short(result.trouble or "no round was counted"), kind)
+            return Row(label, None, _short(contest.trouble(name)), kind)
         ends = sorted(contest.shown(seconds) for seconds in result.seconds)
         speed = contest.speed(name) or 0.0
         text = f"{contest.told(result.median)}  {number(speed)} ×"
@@ -219,7 +228,8 @@ class Report:
         for name in names:
             for contest in contests:
                 row = self._row(contest, name)
-                label = row.label if contest is contests[0] else contest.title.partition(", ")[2]
+                length = contest.title.partition(" of ")[2]
+                label = f"… with {length}" if length else f"{row.label}, new"
                 rows.append(Row(label, row.value, row.text, row.kind))
         title = "Turns/s as a conversation grows: new, then with more and more messages"
         return chart(title, self._note(), [Panel(rows, "turns/s, more is better")])

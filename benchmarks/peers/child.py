@@ -29,6 +29,10 @@ from samples import Turn, turns
 from .peer import Peer, switch_to_wal
 
 
+class Amiss(Exception):
+    """The peer did not do what it was told; in words for the table."""
+
+
 class Worker:
     """The commands. Each answer that is a time is in seconds."""
 
@@ -141,12 +145,12 @@ class Worker:
 
     def _known(self) -> tuple[Any, list[str]]:
         if self._filled is None:
-            raise RuntimeError("no conversation was filled in")
+            raise Amiss("no conversation was filled in")
         return self._filled
 
     def _expect(self, found: Sequence[Any], texts: list[str]) -> None:
         if self.peer.said(found) != texts:
-            raise RuntimeError(f"did not give back the {len(texts)} messages that it was given")
+            raise Amiss(f"did not give back the {len(texts)} messages that it was given")
 
 
 async def _all(talks: Iterable[Awaitable[None]]) -> None:
@@ -154,7 +158,7 @@ async def _all(talks: Iterable[Awaitable[None]]) -> None:
     ends = await asyncio.gather(*talks, return_exceptions=True)
     failed = [end for end in ends if isinstance(end, BaseException)]
     if failed:
-        raise RuntimeError(f"{len(failed)} of {len(ends)} conversations failed: {failed[0]}")
+        raise Amiss(f"{len(failed)} of {len(ends)} conversations failed: {_line(failed[0])}")
 
 
 async def _timed(work: Callable[[], Awaitable[Any]]) -> float:
@@ -162,6 +166,11 @@ async def _timed(work: Callable[[], Awaitable[Any]]) -> float:
     start = time.perf_counter()
     await work()
     return time.perf_counter() - start
+
+
+def _line(error: BaseException) -> str:
+    """Its first line: what follows is often a whole statement."""
+    return str(error).strip().partition("\n")[0][:200]
 
 
 def _texts(said: Sequence[Turn]) -> list[str]:
@@ -191,8 +200,10 @@ async def _serve(worker: Worker, answers: Any) -> None:
         command = json.loads(line)
         try:
             answer = {"answer": await getattr(worker, command.pop("do"))(**command)}
+        except Amiss as error:
+            answer = {"error": str(error)}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}".strip()[:500]}
+            answer = {"error": f"{type(error).__name__}: {_line(error)}"}
         print(json.dumps(answer), file=answers, flush=True)
 
 
