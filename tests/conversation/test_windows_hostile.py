@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from windowing import LOG, TARGETS, picture, user, violations
 
+import sessiontree
 from sessiontree import (
     Budget,
+    CheckpointNotFound,
     Conversation,
     HeadMoved,
     MessageNotFound,
@@ -276,6 +281,33 @@ async def test_of_two_reclaims_at_once_the_later_is_kept_beside_and_told(
         await later
     assert told.value.actual == cut.marks[-1].id
     assert (await other.window(target="openai_chat")).tokens == cut.after
+
+
+# --- What was pruned ----------------------------------------------------------------------------
+
+
+async def test_a_checkpoint_whose_message_was_pruned_is_dropped_and_never_moved(
+    tmp_path: Path,
+) -> None:
+    """Pruned as another program would: the moves of the head still tell of it."""
+    file = tmp_path / "pruned.db"
+    async with sessiontree.open_store(file, durability="normal") as store:
+        chat = await store.conversation()
+        first = await chat.append([user("go"), assistant("gone")])
+        await chat.checkpoint("kept")
+        left = await chat.append([user("left"), assistant("for good")])
+        await chat.checkpoint("pruned")
+        await chat.branch(first[-1].id)
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute("PRAGMA foreign_keys = ON")
+            for message in reversed(left):
+                db.execute("DELETE FROM message WHERE id = ?", (message.id,))
+        resumed = await chat.resume(1_000, target="anthropic")
+        assert [each.label for each in resumed.checkpoints] == ["kept"]
+        assert resumed.outside == []
+        with pytest.raises(CheckpointNotFound, match="kept"):
+            await chat.rewind("pruned")
+        assert chat.head == first[-1].id
 
 
 # --- Owners and errors --------------------------------------------------------------------------
