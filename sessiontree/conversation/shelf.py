@@ -1,13 +1,16 @@
 """What a handle's last windows read and rendered, at hand for the next one.
 
 Messages never change, so that the next turn's window has to read and render what is new
-only. What the last windows did not use is let go, and there is a limit to what is kept.
+only. What the last windows did not use is let go, and there is a limit to what is kept:
+for each handle, and for all of a process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sessiontree.core.message import Message, MessageRow
 
@@ -18,6 +21,11 @@ are read anew each time."""
 WINDOWS = 2
 """How many windows back something may have been used last: two, since a harness may plan
 for two models in turn."""
+
+
+TOTAL = 50_000_000
+"""Characters on all shelves of a process, counted for each window that used them: 100 MB, or
+so. From there on the shelves that were used longest ago are emptied."""
 
 
 class _Layer:
@@ -36,7 +44,7 @@ class Shelf:
     here: who plans a window reads the newest rows all the same, and learns of a conversation
     that is gone."""
 
-    __slots__ = ("_characters", "_known", "_layers", "_newest", "_wrap")
+    __slots__ = ("__weakref__", "_characters", "_known", "_layers", "_newest", "_wrap")
 
     def __init__(self, wrap: Callable[[MessageRow], Message], characters: int = CHARACTERS) -> None:
         self._wrap = wrap
@@ -45,10 +53,14 @@ class Shelf:
 
     def clear(self) -> None:
         self._layers: list[_Layer] = []
-        self.turn_over()
+        self._begin()
 
     def turn_over(self) -> None:
         """Another window begins: what was used too long ago goes."""
+        self._begin()
+        _SHELVES.use(self, sum(self._characters - layer.room for layer in self._layers))
+
+    def _begin(self) -> None:
         self._newest = _Layer(self._characters)
         self._layers = [self._newest, *self._layers[:WINDOWS]]
         self._known: dict[int, Message] = {}
@@ -99,6 +111,29 @@ class Shelf:
         themselves are kept."""
         if message_id in self._newest.messages:
             self._newest.rendered[key] = value
+
+
+class _Shelves:
+    """All of the process, the one that was used longest ago first."""
+
+    def __init__(self) -> None:
+        self._sizes: WeakKeyDictionary[Shelf, int] = WeakKeyDictionary()
+        self._lock = Lock()  # handles without async have threads of their own
+
+    def use(self, shelf: Shelf, size: int) -> None:
+        """``shelf`` is used, and holds so many characters: others make room."""
+        with self._lock:
+            self._sizes.pop(shelf, None)
+            self._sizes[shelf] = size
+            over = sum(self._sizes.values()) - TOTAL
+            for other in list(self._sizes) if over > 0 else ():
+                if over <= 0 or other is shelf:
+                    break
+                over -= self._sizes.pop(other)
+                other.clear()
+
+
+_SHELVES = _Shelves()
 
 
 def copied(value: Any) -> Any:

@@ -17,6 +17,7 @@ from windowing import TARGETS, picture, user
 
 import sessiontree
 from sessiontree import BudgetTooSmall, Conversation, ConversationNotFound, Store, Window
+from sessiontree.conversation import shelf as shelves
 from sessiontree.conversation.shelf import Shelf, copied
 from sessiontree.core.message import Message, MessageRow
 from sessiontree.formats import codec
@@ -228,6 +229,33 @@ def test_a_row_that_reads_otherwise_than_before_is_believed() -> None:
     shelf.put("turn", 1, "rendered")
     assert shelf.take(row(1, '{"a": 2}')).native == {"a": 2}
     assert shelf.get("turn") is None
+
+
+def test_the_shelves_that_were_used_longest_ago_are_emptied_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shelves, "_SHELVES", shelves._Shelves())
+    monkeypatch.setattr(shelves, "TOTAL", 1_000)
+    many = [Shelf(wrap) for _ in range(4)]
+    for shelf in many:
+        shelf.take(row(1, "x" * 300))
+    for shelf in (many[1], many[0], many[2], many[3]):
+        shelf.turn_over()
+    assert [len(shelf) for shelf in many] == [1, 0, 1, 1]
+
+
+def test_a_shelf_that_nobody_holds_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelves, "_SHELVES", shelves._Shelves())
+    monkeypatch.setattr(shelves, "TOTAL", 1_000)
+    kept = Shelf(wrap)
+    kept.take(row(1, "x" * 900))
+    kept.turn_over()
+    for _ in range(5):
+        gone = Shelf(wrap)
+        gone.take(row(1, "x" * 90))
+        gone.turn_over()
+        del gone
+    assert len(kept) == 1
 
 
 values = st.recursive(
