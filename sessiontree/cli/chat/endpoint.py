@@ -124,6 +124,20 @@ def refused(error: Any, key: str) -> EndpointError:
     return EndpointError(f"{status}: {words}", hint=hint, status=status, cause=error)
 
 
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
+"""What an SDK, or we, stumble over in an answer of another form than the protocol's."""
+
+
+def unreadable(error: Exception, url: str) -> EndpointError:
+    """Our error for an answer that is none of this protocol."""
+    what = " ".join(str(error).split()) or type(error).__name__
+    return EndpointError(
+        f"what {url} answers cannot be read: {what}",
+        hint="look at --base-url and --provider",
+        cause=error,
+    )
+
+
 def unreachable(error: Exception, url: str) -> EndpointError:
     """Our error for a connection that could not be made, or was lost."""
     return EndpointError(

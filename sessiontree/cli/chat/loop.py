@@ -176,7 +176,12 @@ class Session:
             self.terminal.note(f"(the model called {call.name!r}, which is not there)")
             return
         done = await self.tools.call(call, turn)
-        self.terminal.note(f"(the model: {call.name}. {done.text})")
+        if done.is_error:
+            self.terminal.note(f"(the model called {call.name}, which was refused: {done.text})")
+        elif done.rewinds is not None:
+            self.terminal.note(f"(the model goes back to {done.rewinds!r}, with a report)")
+        else:
+            self.terminal.note(f"(the model sets a checkpoint: {call.arguments['label']!r})")
 
     async def _tell(self, window: Window, answer: Answer, spending: Spending) -> None:
         """The figures of a line, and what else there is to know about it."""

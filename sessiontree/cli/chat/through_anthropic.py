@@ -9,6 +9,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from sessiontree.cli.chat.endpoint import (
+    UNREADABLE,
     Answer,
     EndpointError,
     Event,
@@ -22,6 +23,7 @@ from sessiontree.cli.chat.endpoint import (
     refused,
     sdk,
     unreachable,
+    unreadable,
 )
 
 KEY = "ANTHROPIC_API_KEY"
@@ -84,8 +86,10 @@ class ThroughAnthropic:
             raise
         except sdk.APIConnectionError as error:
             raise unreachable(error, self._url) from error
-        except (sdk.AnthropicError, ValueError) as error:
+        except sdk.AnthropicError as error:
             raise refused(error, KEY) from error
+        except UNREADABLE as error:
+            raise unreadable(error, self._url) from error
         except Exception as error:
             if not is_of_transport(error):
                 raise
@@ -99,7 +103,7 @@ class ThroughAnthropic:
         gathered = _Gathered()
         async with begun as events:
             async for event in events:
-                for shown in gathered.take(event.to_dict()):
+                for shown in gathered.take(event.to_dict(warnings=False)):
                     yield shown
         yield gathered.answer()
 

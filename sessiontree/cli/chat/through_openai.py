@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 from sessiontree.cli.chat.endpoint import (
+    UNREADABLE,
     Answer,
     EndpointError,
     Event,
@@ -20,6 +21,7 @@ from sessiontree.cli.chat.endpoint import (
     refused,
     sdk,
     unreachable,
+    unreadable,
 )
 
 KEY = "OPENAI_API_KEY"
@@ -66,8 +68,10 @@ class ThroughOpenAI:
             raise
         except sdk.APIConnectionError as error:
             raise unreachable(error, self._url) from error
-        except (sdk.OpenAIError, ValueError) as error:
+        except sdk.OpenAIError as error:
             raise refused(error, KEY) from error
+        except UNREADABLE as error:
+            raise unreadable(error, self._url) from error
         except Exception as error:
             if not is_of_transport(error):
                 raise
@@ -78,7 +82,7 @@ class ThroughOpenAI:
         async with await self._begun(request | ({"tools": list(tools)} if tools else {})) as chunks:
             try:
                 async for chunk in chunks:
-                    for event in gathered.take(chunk.to_dict()):
+                    for event in gathered.take(chunk.to_dict(warnings=False)):
                         yield event
             except self._sdk.APIConnectionError as error:
                 raise broke_off(error) from error

@@ -83,7 +83,8 @@ def test_the_models_own_tools_set_and_go_back_to_checkpoints(talking: Talking):
     )
     said = talk("mark\nexplore\n", "--topic", "T-1", "--tools")
     assert (said.code, said.out) == (0, "Marking.\nMarked.\nBack.\n")
-    assert any(note.startswith("(the model: checkpoint. ") for note in said.notes)
+    assert "(the model sets a checkpoint: 'x')" in said.notes
+    assert "(the model goes back to 'x', with a report)" in said.notes
     last = texts(talk.server.requests[-1])
     assert "a dead end" in last[-1][1]
     assert "explore" not in str(last)
@@ -113,6 +114,7 @@ def test_arguments_that_are_no_json_do_no_harm(talking: Talking):
     talk = talking([{"calls": [{"name": "checkpoint", "arguments": '{"label": '}]}, "Sorry."])
     said = talk("hi\n", "--topic", "T-1", "--tools")
     assert (said.code, said.out) == (0, "Sorry.\n"), said.err
+    assert "(the model called checkpoint, which was refused: " in said.err
 
 
 def test_a_server_that_knows_no_stream_options_is_asked_without(only_openai: Talking):

@@ -4,6 +4,8 @@ was asked is kept."""
 from __future__ import annotations
 
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -104,6 +106,52 @@ def test_an_address_of_another_kind_is_told(only_openai: Talking):
     talk = only_openai()
     problem = only_problem(talk("hi\n", "--base-url", f"{talk.server.url}/nothing"))
     assert problem == "404: Not found: /nothing/chat/completions (look at --model and --base-url)"
+
+
+class _Odd(BaseHTTPRequestHandler):
+    """Answers every request with 200 and what its server holds."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = self.server.body  # pyright: ignore
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+ODD = {
+    "a page": b"<html><body>It works!</body></html>",
+    "nothing": b"",
+    "no JSON": b"event: message_start\ndata: {oops\n\n",
+    "a list": b"event: message_start\ndata: [1, 2]\n\n",
+    "no fields": b'event: message_delta\ndata: {"type": "message_delta", "choices": [7]}\n\n',
+    "no such block": b'event: content_block_delta\ndata: {"type": "content_block_delta", '
+    b'"index": 4, "delta": {"type": "citations_delta"}, '
+    b'"choices": [{"delta": {"tool_calls": [{"index": {}}]}}]}\n\n',
+    "no bytes of text": b"event: message_start\ndata: \xff\xfe\n\n",
+}
+
+
+@pytest.mark.parametrize("body", ODD.values(), ids=ODD)
+def test_a_server_that_speaks_something_else_is_told_of(talking: Talking, body: bytes):
+    talk = talking()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Odd) as server:
+        server.body = body  # pyright: ignore
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            said = talk("hi\n", "--base-url", url, "--topic", "T-1")
+        finally:
+            server.shutdown()
+    problem = only_problem(said)
+    assert "cannot be read: " in problem or problem.startswith("the answer broke off")
+    assert (said.code, said.out) == (1, "")
+    assert talk.path() == [("user", "hi")]
 
 
 @pytest.mark.parametrize("step", [{"drop": True}, {"error": 500}])
