@@ -183,13 +183,9 @@ class DocumentReader:
 
 
 def entry(row: Row, said: Decoded) -> Entry:
-    """An entry that calls and answers what its own parts leave open. A result that answers
-    nothing is said all the same: programs put in files and notes as answers of tools."""
+    """Its entry. A result that answers nothing is said all the same: programs put in files and
+    notes as answers of tools."""
     made = transcript.entry(row, said.role, said.parts)
-    if made.calls and made.results:
-        waiting = [OpenCall(0, call) for call in made.calls]
-        made.results = tuple(result for result in made.results if take(waiting, result) is None)
-        made.calls = tuple(opened.call for opened in waiting)
     made.mixed = bool(made.results)
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import orjson
@@ -103,14 +103,16 @@ def _tokens_of_response(response: object) -> int:
 def _tokens_of_kept(part: Part) -> int:
     """All strings inside, but for data: what is long and has no space in it."""
     total = 0
-    waiting: list[object] = [value for key, value in part.items() if key != "type"]
+    waiting: list[Iterable[object]] = [[value for key, value in part.items() if key != "type"]]
     while waiting:
-        value = waiting.pop()
-        if type(value) is str:
-            if len(value) < DATA_CHARS or " " in value[:DATA_CHARS]:
-                total += estimate(value)
-        elif isinstance(value, dict):
-            waiting += cast("dict[str, object]", value).values()
-        elif isinstance(value, list | tuple):
-            waiting += cast("Sequence[object]", value)
+        for value in waiting.pop():
+            if type(value) is str:
+                if len(value) < DATA_CHARS or " " in value[:DATA_CHARS]:
+                    total += estimate(value)
+            elif isinstance(value, dict):
+                waiting.append(cast("dict[str, object]", value).values())
+            elif isinstance(value, list):
+                waiting.append(cast("list[object]", value))
+            elif isinstance(value, tuple):
+                waiting.append(cast("tuple[object, ...]", value))
     return total

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from sessiontree.core.message import Part, Role, ToolCall, ToolResult, calls_of, results_of
+from sessiontree.core.pairing import OpenCall, take
 from sessiontree.core.tokens import estimate
 from sessiontree.formats.glance import arguments_text, estimated_tokens, first_line, preview_of
 
@@ -45,12 +46,17 @@ def see(role: Role, parts: Sequence[Part]) -> Seen:
 def paired(
     role: Role, parts: Sequence[Part]
 ) -> tuple[tuple[ToolCall, ...], tuple[ToolResult, ...], bool]:
-    """Calls, results, and is anything beside the results; a mark neither calls nor answers."""
+    """Calls, results, and is anything beside the results; a mark neither calls nor answers.
+    What a message calls and answers itself is neither."""
     bare = [_bare(part) for part in parts if part.get("type") in _PAIRED]
     if role == "mark" or not bare:
         return (), (), False
-    results = results_of(bare)
-    return calls_of(bare), results, len(parts) > len(results) > 0
+    calls, results = calls_of(bare), results_of(bare)
+    if calls and results:
+        waiting = [OpenCall(0, call) for call in calls]
+        results = tuple(result for result in results if take(waiting, result) is None)
+        calls = tuple(opened.call for opened in waiting)
+    return calls, results, len(parts) > len(results) > 0
 
 
 def _bare(part: Part) -> Part:
@@ -108,7 +114,7 @@ class _Look:
         self.results.append(ToolResult(call_id, None, known, bool(is_error)))
 
     def seen(self, role: Role) -> Seen | None:
-        if not self.is_usual or not self.count:
+        if not self.is_usual or not self.count or (self.calls and self.results):
             return None
         names = first_line(", ".join([call.name for call in self.calls])) if self.calls else ""
         calls, results = tuple(self.calls), tuple(self.results)

@@ -456,3 +456,21 @@ async def test_a_call_whose_result_cannot_be_read_is_closed(store: Store, tmp_pa
         path = await done.conversations[0].path()
         assert [message.role for message in path] == ["user", "assistant", "tool"]
         assert await other.check() == []
+
+
+async def test_a_message_that_holds_its_calls_with_their_results_comes_back(tmp_path: Path):
+    state = {"status": "completed", "input": {}, "output": "drawn"}
+    tool = {"type": "tool", "callID": "c1", "tool": "draw", "state": state}
+    said = {"info": {"role": "assistant", "id": "m2"}, "parts": [tool]}
+    file = tmp_path / "own.jsonl"
+    async with sessiontree.open_store(":memory:") as store:
+        chat = await store.conversation("x")
+        await chat.append([{"role": "user", "content": "draw"}])
+        await chat.append([said], format="opencode")
+        await export(chat, "jsonl", whole_tree=True, file=file)
+    async with sessiontree.open_store(":memory:") as store:
+        done = await import_file(store, file)
+        assert (done.repaired, done.closed) == (0, 0)
+        path = await done.conversations[0].path()
+        assert [message.role for message in path] == ["user", "assistant"]
+        assert path[1].tool_calls[0].id == path[1].tool_results[0].id == "c1"
