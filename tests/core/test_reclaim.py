@@ -79,6 +79,12 @@ def test_eliding_too_little_is_refused_with_how_little_it_is():
     assert "20000" in found.why
 
 
+def test_eliding_where_nothing_is_to_be_saved_is_not_refused_as_less_than_nothing():
+    found = elide.plan(sight(busy()), save=0)
+    assert isinstance(found, Refused)
+    assert "no old results" in found.why
+
+
 def test_the_results_of_spared_tools_are_not_elided():
     found = elide.plan(sight(busy()), protect=0, save=1, spared=["read"])
     assert isinstance(found, Refused)

@@ -37,10 +37,10 @@ def plan(
         (source, size) for source, name, size in found[at:] if size >= floor and name not in spared
     ]
     saved = sum(size - LINE for _, size in worth)
-    if not worth:
-        return Refused("elide", "there are no old results that are worth it")
     if saved < save:
         return Refused("elide", f"it would save about {saved} tokens, less than {save}")
+    if not worth:
+        return Refused("elide", "there are no old results that are worth it")
     mark: Json = {"role": "mark", "kind": "elide", "spared": sorted(spared), "floor": floor}
     what = f"{len(worth)} old result(s) of tools are elided, about {saved} tokens"
     return sight.propose("elide", mark, worth[0][0], what)
