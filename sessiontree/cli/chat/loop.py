@@ -88,7 +88,7 @@ class Session:
         self,
         kind: ReclaimKind,
         *,
-        budget: int | None = None,
+        budget: Budget | int | None = None,
         keep: Budget | int | None = None,
         summarise: Summarise | None = None,
         **options: Any,

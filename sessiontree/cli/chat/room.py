@@ -75,7 +75,8 @@ async def make_room(session: Session) -> None:
     """Before a request: bring it within the limits by marks, as far as they are needed."""
     if session.is_stateless:
         return
-    if session.limits.budget.tokens is not None:
+    budget = session.limits.budget
+    if budget.tokens is not None or budget.bytes is not None:
         await _reclaim(session)
     if session.limits.messages is not None and session.limits.summarises:
         await _summarise_old(session)
@@ -85,9 +86,7 @@ async def _reclaim(session: Session) -> None:
     """The ladder, with a summary among its rungs where one was asked for."""
 
     async def climb(summarise: Summarise | None) -> Reclaimed:
-        return await session.reclaim(
-            "auto", budget=session.limits.budget.tokens, summarise=summarise
-        )
+        return await session.reclaim("auto", budget=session.limits.budget, summarise=summarise)
 
     done = await _summarised(session, climb) if session.limits.summarises else None
     done = done or await climb(None)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sessiontree.cli.screen import Piece, Styled, clean, out, tell
 
-PROMPT = "> "
+PROMPT, MORE = "> ", "| "
 _HIDDEN = ("\001", "\002")
 """What readline wants around escape sequences, to know how wide the prompt is."""
 
@@ -141,7 +141,7 @@ class Screen(_Pieces):
     def read(self) -> str | None:
         while True:
             try:
-                return _as_text(input(self._prompt))
+                return _as_text(self._line())
             except EOFError:
                 out()
                 return None
@@ -150,6 +150,13 @@ class Screen(_Pieces):
                 self.note("Ctrl-D or /quit ends it")
             except UnicodeDecodeError as error:
                 self.refuse(f"the line is not {error.encoding}: {error.reason}; nothing was sent")
+
+    def _line(self) -> str:
+        """A line, and those that it goes on in."""
+        text = input(self._prompt)
+        while text.endswith("\\"):
+            text = f"{text[:-1]}\n{input(MORE)}"
+        return text
 
     def remember(self, lines: Iterable[str]) -> None:
         if self._readline is not None:

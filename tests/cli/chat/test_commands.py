@@ -149,9 +149,9 @@ def test_compact_that_would_save_nothing_is_refused(talk: Talk):
 
 def test_shake_and_snapshot_tell_why_nothing_was_done(talk: Talk):
     assert say(talk, "/shake", "/shake images", "/shake all", "/snapshot") == [
-        "nothing was done: it would save about 0 tokens, less than 1",
+        "nothing was done: there are no old results that are worth it",
         "nothing was done: there are no images before the newest turn",
-        "nothing was done: it would save about 0 tokens, less than 1",
+        "nothing was done: there are no old results that are worth it",
         "nothing was done: there are no images before the newest turn",
         "nothing was done: it is not known whether m1 takes images",
     ]

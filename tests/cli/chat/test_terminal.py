@@ -109,6 +109,20 @@ def test_an_error_leaves_the_prompt_and_no_error_code(only_openai: Talking):
         assert screen.ends() == 0
 
 
+def test_a_line_that_ends_with_a_backslash_goes_on_in_the_next(only_openai: Talking):
+    talk = only_openai(["ok"])
+    with Shown(talk, "--topic", "T-1") as screen:
+        screen.until("> ")
+        screen.type("one\\\r")
+        screen.until("| ")
+        screen.type("two\r")
+        screen.until("ok\n")
+        screen.until("> ")
+        screen.type("\x04")
+        assert screen.ends() == 0
+    assert talk.path()[0] == ("user", "one\ntwo")
+
+
 def test_letters_of_any_script_are_typed_and_kept(only_openai: Talking):
     talk = only_openai(["好的 👍"])
     with Shown(talk, "--topic", "T-1", LC_ALL="C.UTF-8") as screen:
