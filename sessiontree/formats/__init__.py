@@ -52,6 +52,7 @@ NAMES = (
     "open_webui",
     "librechat",
     "oasst",
+    "inspect_ai",
     "sharegpt",
     "sillytavern",
 )

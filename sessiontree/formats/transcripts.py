@@ -39,6 +39,7 @@ KNOWN = (
     KnownFormat("sillytavern", True, False, "SillyTavern's chats (.jsonl)"),
     KnownFormat("librechat", True, False, "LibreChat's export of a conversation (.json)"),
     KnownFormat("oasst", True, True, "Open Assistant's message trees, for training (.jsonl)"),
+    KnownFormat("inspect_ai", True, False, "Inspect's logs of evaluations, a sample each (.json)"),
     KnownFormat("sharegpt", True, True, "conversations by turns, for training (.json, .jsonl)"),
     KnownFormat("openai_chat", True, True, "a request of OpenAI's Chat Completions (.json)"),
     KnownFormat("openai_responses", True, True, "a request of OpenAI's Responses (.json)"),

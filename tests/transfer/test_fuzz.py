@@ -45,6 +45,7 @@ SOURCES: dict[str, Path] = {
     "cline": FIXTURES / "agents" / "cline.messages.json",
     "cline-task": FIXTURES / "agents" / "1762000000000" / "api_conversation_history.json",
     "amp": FIXTURES / "agents" / "T-5b1f6c1e-0000-4000-8000-00000000cafe.json",
+    "inspect_ai": FIXTURES / "agents" / "inspect_ai.json",
     "goose": FIXTURES / "agents" / "goose.jsonl",
     "opencode": FIXTURES / "agents" / "opencode.json",
     **{f"{file.stem}{file.suffix}": file for file in sorted((FIXTURES / "chats").iterdir())},
