@@ -41,6 +41,9 @@ async def window(
     budget: Tokens = None,
     images: Annotated[int | None, typer.Option(help="The newest so many are sent.")] = None,
     size: Annotated[int | None, typer.Option("--bytes", help="Bytes that it may have.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--max-messages", help="The newest whole turns of so many.")
+    ] = None,
     target: Target = None,
     model: Model = None,
     pin: Annotated[list[int] | None, typer.Option(help="A message that is always sent.")] = None,
@@ -50,7 +53,7 @@ async def window(
     """Show what would be sent to the model, what is left out, and why."""
     async with conversation(name, store) as chat:
         planned = await chat.window(
-            Budget(budget, images, size), target=target, model=model, pinned=pin or ()
+            Budget(budget, images, size, most), target=target, model=model, pinned=pin or ()
         )
     if as_json:
         document(_shape(planned))

@@ -28,6 +28,17 @@ def test_window_shows_the_request_and_what_is_left_out(run: Run, ids: dict[str, 
     assert "left out" in run("window", "1", "--budget", "40").stdout
 
 
+def test_a_window_of_so_many_messages_keeps_turns_whole(run: Run, ids: dict[str, int]) -> None:
+    asked = ("window", "1", "--target", "anthropic", "--json", "--max-messages")
+    sent = {
+        most: json.loads(run(*asked, str(most)).stdout)["request"]["messages"] for most in (1, 5)
+    }
+    assert all(messages[0]["role"] == "user" for messages in sent.values())
+    assert len(sent[1]) == 1
+    assert 1 < len(sent[5]) <= 5
+    assert run(*asked, "0").exit_code == 1
+
+
 def test_window_names_the_targets_that_exist_when_asked_for_another(
     run: Run, ids: dict[str, int]
 ) -> None:
