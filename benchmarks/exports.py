@@ -95,6 +95,7 @@ def _figures(store: Path, count: int, names: Sequence[str]) -> Iterator[Figure]:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise Broken(f"export of {format}: {done.stderr}")
+            print(f"{format}, {part}: {done.stdout.strip()}", file=sys.stderr)
             yield _figure(format, part, *json.loads(done.stdout))
 
 

@@ -126,8 +126,13 @@ def blocks_in(value: object, fmt: str, where: str) -> Sequence[Mapping[str, Any]
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """True for a JSON object. Asking for ``dict`` first is ten times as fast."""
-    return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101
+    """True for a JSON object. Asking for what most values are first is ten times as fast."""
+    if isinstance(value, dict):
+        return True
+    return type(value) not in _NO_OBJECTS and isinstance(value, Mapping)
+
+
+_NO_OBJECTS: frozenset[type[Any]] = frozenset({type(None), str, list, int, float, bool})
 
 
 def one_of_in(block: Mapping[str, Any], kinds: frozenset[str], fmt: str, where: str) -> str:

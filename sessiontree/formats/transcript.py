@@ -321,9 +321,15 @@ def _object_in(raw: bytes) -> dict[str, Any]:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return jsontext.check(raw, "line")[1]
-    if type(value) is not dict or raw.count(b"[") + raw.count(b"{") > jsontext.MAX_NESTING:
+    if type(value) is not dict or _may_be_deep(raw):
         return jsontext.check(raw, "line")[1]
     return cast("dict[str, Any]", value)
+
+
+def _may_be_deep(raw: bytes) -> bool:
+    """Each level takes two characters."""
+    deepest = jsontext.MAX_NESTING
+    return len(raw) > 2 * deepest and raw.count(b"[") + raw.count(b"{") > deepest
 
 
 def _why_unreadable(raw: bytes, error: FormatError, is_last: bool) -> str:
