@@ -50,7 +50,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.name is not None and (self.topic is not None or self.owner is not None):
             raise BadArgument(
-                "a conversation is named twice", hint="by CONVERSATION, or by --topic"
+                "a conversation is named twice", hint="by CONVERSATION, or by --owner and --topic"
             )
         if self.summarize and not (self.max_messages or self.budget):
             raise BadArgument(

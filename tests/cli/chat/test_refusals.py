@@ -203,6 +203,7 @@ def test_an_sdk_that_is_not_installed_names_the_extra(
         (["--summarize"], "--summarize does not say when"),
         (["--summarize", "--stateless", "--max-messages", 4], "--stateless leaves nothing"),
         ([1, "--topic", "T-1"], "a conversation is named twice"),
+        ([1, "--owner", "robin"], "a conversation is named twice"),
         ([99], "there is no conversation '99'"),
     ],
 )
