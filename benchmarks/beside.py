@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from chart import Kind, Panel, Row, chart
-from machine import Machine
+from host import Machine
 from measure import number
 
 OURS, PLAIN = "ours", "plain_sqlite"

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 import beside
 import report
 from beside import OURS, PLAIN, Contest, Result
-from machine import Machine
+from host import Machine
 from measure import Broken
 
 PEERS = (

@@ -30,7 +30,7 @@ import skeletons
 import snapshot
 import startup
 import window
-from machine import Machine
+from host import Machine
 from measure import Bench, Broken, Figure, Subject, table
 
 PROGRAM = "python benchmarks/engine.py"

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import exports
 import plain
-import sessions
+import session_files
 from measure import (
     Bench,
     Broken,
@@ -105,7 +105,7 @@ def _measure(name: str, bench: Bench) -> list[Figure]:
 def _imports(format: str, folder: Path, bench: Bench) -> list[Figure]:
     """Rate and memory of one format."""
     file = folder / "session.jsonl"
-    rows = sessions.write(file, format, bench.pick(SIZE, 2_000_000))
+    rows = session_files.write(file, format, bench.pick(SIZE, 2_000_000))
     size = file.stat().st_size / 1e6
     ours, plainly = _rounds(format, file, bench.pick(ROUNDS, 1))
     expect_equal({run.rows for run in [*ours, *plainly]}, {rows}, f"rows stored of {format}")
@@ -200,7 +200,7 @@ def _plain_row(chat: int, at: int, native: dict[str, Any], line: bytes) -> tuple
 
 _WORK: dict[str, Callable[[str, Path, Path], Run]] = {"import": _import, "plain": _plain}
 EXPORTS = "exports"
-NAMES = (*sessions.FORMATS, EXPORTS)
+NAMES = (*session_files.FORMATS, EXPORTS)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import formats
-import sessions
+import session_files
 from measure import Bench, Figure
 
 
 async def run(bench: Bench) -> AsyncIterator[Figure]:
-    for name in sessions.FORMATS:
+    for name in session_files.FORMATS:
         with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
             measured = formats._imports(name, Path(folder), bench)  # pyright: ignore[reportPrivateUsage]
             for figure in measured:

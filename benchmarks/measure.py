@@ -19,7 +19,7 @@ from statistics import median
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
-from machine import Machine as Machine
+from host import Machine as Machine
 
 Contender = Callable[[], Awaitable[float]]
 """Does its work once, and returns the seconds of what is to be timed."""

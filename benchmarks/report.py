@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chart import Kind, Panel, Row, chart
-from machine import Machine
+from host import Machine
 from measure import MARKS, Figure, number, table, write_json
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"

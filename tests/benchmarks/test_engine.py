@@ -12,7 +12,7 @@ import compare
 import engine
 import pytest
 import report
-from machine import Machine
+from host import Machine
 from measure import Bench, Figure, Target, at_least, at_most
 
 PROMISES: dict[str, dict[str, Target]] = {

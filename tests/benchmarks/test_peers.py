@@ -11,7 +11,7 @@ import beside
 import compare
 import pytest
 from beside import Contest, Report, Result
-from machine import Machine
+from host import Machine
 from peers.child import Amiss, Worker
 from peers.ours import SessionTree
 from peers.peer import Peer
