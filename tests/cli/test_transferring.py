@@ -96,8 +96,8 @@ def test_markdown_shows_the_path_or_the_whole_tree(run: Run, ids: dict[str, int]
 def test_an_export_that_fails_leaves_the_old_file(run: Run, ids: dict[str, int], tmp_path: Path):
     file = tmp_path / "chat.pi"
     file.write_text("older")
-    for wrong in ("codex", "papyrus"):
-        result = run("export", 1, "--format", wrong, "--output", file)
+    for wrong in ("codex", "papyrus"):  # the one cannot say branches, the other is none
+        result = run("export", 1, "--whole-tree", "--format", wrong, "--output", file)
         assert result.exit_code == 1
         assert "jsonl" in result.stderr
     assert run("export", 1, "--output", tmp_path / "no" / "folder").exit_code == 1
