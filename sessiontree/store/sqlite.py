@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, islice
+from itertools import count, groupby
 from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -96,6 +96,8 @@ class Connection(aiosqlite.Connection):
 
 @dataclass(slots=True, eq=False)
 class _Job:
+    number: int
+    """They begin in this order."""
     unit: Callable[..., Any]
     args: tuple[Any, ...]
     then: Callable[[Any], None] | None
@@ -107,14 +109,19 @@ class _Job:
     """Of a caller that was cancelled, and stays until the unit has ended."""
 
     def settle(self) -> None:
-        """On the event loop: hand over what came out."""
+        """On the caller's event loop: hand over what came out. Never raises: others follow."""
         self.settled = True
         if self.error is None and self.then is not None:
-            self.then(self.result)
+            try:
+                self.then(self.result)
+            except BaseException as error:
+                self.error = error
         if self.waiter is not None:
             self.waiter.set_result(None)
         if self.future.done():  # the caller was cancelled, or the loop is being torn down
             return
+        if isinstance(self.error, StopIteration):  # a future cannot hold it
+            self.error = RuntimeError(f"a unit of work raised {self.error!r}")
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
@@ -125,14 +132,15 @@ class _Ended:
     """Jobs that have ended, and whose callers are to be told: when SQLite is at work again,
     since they will want Python's lock."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self.jobs: list[_Job] = []
 
     def tell(self) -> None:
-        if self.jobs:
-            self._loop.call_soon_threadsafe(_settle, self.jobs)
-            self.jobs = []
+        """Each on the event loop that it came from."""
+        jobs, self.jobs = self.jobs, []
+        for loop, theirs in groupby(jobs, key=lambda job: job.future.get_loop()):
+            with contextlib.suppress(RuntimeError):  # it was closed: nobody waits there any more
+                loop.call_soon_threadsafe(_settle, list(theirs))
 
 
 class Writer:
@@ -143,8 +151,10 @@ class Writer:
         self._name = how.path
         self._file = SameFile(how)
         self._waiting: deque[_Job] = deque()
+        self._numbers = count()
         self._lock = threading.Lock()
         self._draining = False
+        self._over = False
 
     async def run(
         self, unit: Callable[..., T], args: tuple[Any, ...], then: Callable[[T], None] | None
@@ -154,18 +164,31 @@ class Writer:
         ``then`` is called with the result on the event loop, even when the caller was
         cancelled while the unit ran.
         """
-        loop = asyncio.get_running_loop()
-        job = _Job(unit, args, then, loop.create_future())
-        with self._lock:
-            self._waiting.append(job)
-            starts, self._draining = not self._draining, True
-        if starts:
-            self._connection.start(partial(self._drain, loop))
+        job = self._put(unit, args, then)
         try:
             return await job.future
         except asyncio.CancelledError:
             await self._drop_or_wait(job)
             raise
+
+    def _put(
+        self, unit: Callable[..., Any], args: tuple[Any, ...], then: Callable[[Any], None] | None
+    ) -> _Job:
+        future = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._over:
+                raise StoreClosed(f"{self._name} is closed")
+            job = _Job(next(self._numbers), unit, args, then, future)
+            self._waiting.append(job)
+            if not self._draining:
+                self._connection.start(self._drain)
+                self._draining = True
+        return job
+
+    def end(self) -> None:
+        """Take nothing more. What was taken is done before the connection closes."""
+        with self._lock:
+            self._over = True
 
     async def _drop_or_wait(self, job: _Job) -> None:
         with self._lock:
@@ -178,17 +201,17 @@ class Writer:
         if job.future.done() and not job.future.cancelled():
             job.future.exception()  # it ended just before the caller was cancelled; seen
 
-    def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        ended = _Ended(loop)
+    def _drain(self) -> None:
+        ended = _Ended()
         while True:
             with self._lock:
-                first = list(islice(self._waiting, BATCH))
-                self._draining = bool(first)
-            if not first:
+                newest = self._waiting[-1].number if self._waiting else None
+                self._draining = newest is not None
+            if newest is None:
                 ended.tell()
                 return
             error = self._begin(ended)  # may wait for another process; callers come and go
-            jobs = self._take(first if error else None, ended)
+            jobs = self._take_until(newest) if error else self._take(ended)
             if error is None:
                 self._commit(jobs, ended)
             for job in jobs:
@@ -196,19 +219,21 @@ class Writer:
             ended.tell()
             ended.jobs = jobs
 
-    def _take(self, only: list[_Job] | None, ended: _Ended) -> list[_Job]:
-        """The jobs that begin now: the oldest, or ``only`` those that were not dropped. What is
-        taken can no longer be dropped."""
+    def _take(self, ended: _Ended) -> list[_Job]:
+        """The jobs that begin now, the oldest. What is taken can no longer be dropped."""
         with self._lock:
-            if only is None:
-                count = len(self._waiting)
-                if count >= CROWD and not ended.jobs:
-                    count //= 2
-                return [self._waiting.popleft() for _ in range(min(count, BATCH))]
-            jobs = [job for job in only if job in self._waiting]
-            for job in jobs:
-                self._waiting.remove(job)
-            return jobs
+            size = len(self._waiting)
+            if size >= CROWD and not ended.jobs:
+                size //= 2
+            return [self._waiting.popleft() for _ in range(min(size, BATCH))]
+
+    def _take_until(self, newest: int) -> list[_Job]:
+        """All that wait since this one or longer: another process kept them out together."""
+        jobs: list[_Job] = []
+        with self._lock:
+            while self._waiting and self._waiting[0].number <= newest:
+                jobs.append(self._waiting.popleft())
+        return jobs
 
     def _begin(self, ended: _Ended) -> BaseException | None:
         try:
@@ -241,6 +266,7 @@ class Writer:
         try:
             with named_errors(self._name):
                 if not self._run_together(db, jobs, ended):
+                    ended.tell()  # it begins again, and another process may be first
                     self._run_apart(db, jobs)
                 ended.tell()
                 db.execute("COMMIT")
@@ -357,6 +383,8 @@ class SQLiteBackend:
     async def _close(self) -> None:
         async with self._opening:
             pass
+        if self._writer is not None:
+            self._writer.end()
         opened = [*self._readers, self._writer_connection]
         self._readers, self._writer, self._writer_connection = [], None, None
         for connection in opened:  # the writer last: it folds the WAL into the file

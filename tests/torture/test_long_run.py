@@ -40,6 +40,8 @@ async def test_random_operations_leave_what_the_model_says(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-async def test_a_million_random_operations_leave_what_the_model_says(tmp_path: Path) -> None:
-    for seed in range(10):
-        await run(tmp_path / f"{seed}.db", seed=seed, operations=100_000, every=2_000)
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_million_random_operations_in_ten_shares_leave_what_the_model_says(
+    tmp_path: Path, seed: int
+) -> None:
+    await run(tmp_path / "s.db", seed=seed, operations=100_000, every=2_000)

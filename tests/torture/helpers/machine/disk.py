@@ -14,6 +14,9 @@ from machine.world import World
 
 import sessiontree
 
+NEVER = 2**31 - 1
+"""More pages than any log here has."""
+
 
 @dataclass
 class Image:
@@ -50,10 +53,10 @@ class Recording:
 
 
 async def record(
-    folder: Path, seed: int, operations: int, *, fold_after: int = 1000, durability: Any = "full"
+    folder: Path, seed: int, operations: int, *, fold_after: int = NEVER, durability: Any = "full"
 ) -> Recording:
     """Random operations, an image after each. ``fold_after``: pages of the log after which
-    SQLite folds it into the main file, and begins it anew."""
+    SQLite folds it into the main file, and begins it anew; else the log only grows."""
     target, recording, world = folder / "recorded.db", Recording(), World()
     chooser = Chooser(random.Random(seed), most=3, large=80)
 
