@@ -13,7 +13,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from sessiontree.conversation.handle import Conversation
-from sessiontree.core.message import Message, Role, ToolCall, ToolResult
+from sessiontree.core.message import Message, ToolCall, ToolResult
 from sessiontree.core.pairing import OpenCall, take
 from sessiontree.core.tree import Tree
 from sessiontree.formats.planting import ORPHAN
@@ -131,8 +131,9 @@ def _foreign(message: Message) -> Entry:
 
 # --- rows without a key ---------------------------------------------------------------------
 
-Looks = tuple[bytes, Role, int | None]
-"""What a message is apart from its place: a digest of its content, role and time."""
+Looks = tuple[bytes, int | None]
+"""What a row is apart from its place: a digest of its content, and its time if it has one. Not
+its role: a result of no call is stored as a mark."""
 
 
 async def _by_place(
@@ -140,7 +141,8 @@ async def _by_place(
 ) -> dict[int, int]:
     """Index → message id of rows without a key that are stored: the same, under the same
     parent. As many of them as there are."""
-    there: dict[tuple[int | None, Looks], list[int]] = {}
+    there: dict[tuple[int | None, bytes], list[tuple[int, int]]] = {}
+    """Parent and digest → times and ids."""
     ours: dict[int | None, int | None] = {}
     """What an import has put between rows → what that stands after."""
     by_key = set(found.values())
@@ -150,17 +152,20 @@ async def _by_place(
         above = ours.get(message.parent_id, message.parent_id)
         if kind_of(message) in OURS:
             ours[message.id] = above
-        looks = (_digest(message.raw), message.role, message.created_at)
-        there.setdefault((above, looks), []).append(message.id)
+        place = above, _digest(message.raw)
+        there.setdefault(place, []).append((message.created_at, message.id))
     rows = await in_thread(_looks, skeleton, found)
     ids = dict(found)
     for i in ancestors_first(skeleton.parent):
         above = skeleton.parent[i]
         if i not in rows or (above != ROOT and above not in ids):
             continue
-        same = there.get((None if above == ROOT else ids[above], rows[i]))
-        if same:
-            ids[i] = same.pop(0)
+        digest, time = rows[i]
+        same = there.get((None if above == ROOT else ids[above], digest), [])
+        taken = next((each for each in same if time in (None, each[0])), None)
+        if taken is not None:
+            same.remove(taken)
+            ids[i] = taken[1]
     return ids
 
 
@@ -170,7 +175,7 @@ def _looks(skeleton: Skeleton, found: dict[int, int]) -> dict[int, Looks]:
     for i, entry in enumerate(skeleton.entries):
         if entry.is_kept and i not in found:
             message = reader.message(source.text(entry), entry)
-            looks[i] = (_digest(message.content), message.role, message.created_at)
+            looks[i] = (_digest(message.content), message.created_at)
     return looks
 
 

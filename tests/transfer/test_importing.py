@@ -474,3 +474,17 @@ async def test_a_message_that_holds_its_calls_with_their_results_comes_back(tmp_
         path = await done.conversations[0].path()
         assert [message.role for message in path] == ["user", "assistant"]
         assert path[1].tool_calls[0].id == path[1].tool_results[0].id == "c1"
+
+
+async def test_rows_without_key_or_time_are_known_again(store: Store, tmp_path: Path):
+    result = {"role": "tool", "tool_call_id": "nowhere", "content": "06:12"}
+    said = [("user", {"role": "user", "content": "hi"}), ("tool", result)]
+    rows: list[dict[str, Any]] = [{"sessiontree": 1, "topic": "x", "owner": ""}]
+    for at, (role, content) in enumerate(said, 1):
+        row = {"id": at, "role": role, "format": "openai_chat", "content": json.dumps(content)}
+        rows.append(row if at == 1 else row | {"parent": 1})
+    file = write(tmp_path / "own.jsonl", rows)
+    done = await import_file(store, file)
+    assert [m.role async for m in done.conversations[0].iter_messages()] == ["user", "mark"]
+    again = await import_file(store, file)
+    assert (again.kept, again.already) == (0, 2)
