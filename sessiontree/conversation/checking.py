@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
+
 from sessiontree.conversation.anchor import wrap
+from sessiontree.conversation.repairing import Formats
 from sessiontree.core.message import Message, ToolCall, ToolResult
 from sessiontree.core.pairing import OpenCall, pair
 from sessiontree.core.records import Problem
@@ -18,7 +22,19 @@ async def check_pairing(backend: SQLiteBackend) -> list[Problem]:
     found: list[Problem] = []
     for conversation in await backend.read(checks.conversation_ids):
         found.extend(await _check_conversation(backend, conversation))
+        found.extend(await _check_drafts(backend, conversation))
     return found
+
+
+async def _check_drafts(backend: SQLiteBackend, conversation: int) -> list[Problem]:
+    """What is in flight can be read, and a turn can go on with it."""
+    rows = await backend.read(checks.drafts, conversation)
+    return [
+        Problem("bad_draft", conversation, step[0][1], f"in flight, of turn {turn}: {why}", True)
+        for turn, rows_of_turn in groupby(rows, key=itemgetter(0))
+        for step in [list(rows_of_turn)]
+        for _, why in Formats().drafted(step).values()
+    ]
 
 
 async def _check_conversation(backend: SQLiteBackend, conversation: int) -> list[Problem]:

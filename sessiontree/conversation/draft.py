@@ -9,6 +9,7 @@ from sessiontree import formats
 from sessiontree.core import jsontext
 from sessiontree.core.message import NewMessage, ToolCall
 from sessiontree.core.pairing import pair
+from sessiontree.errors import FormatError, StoreCorrupt
 from sessiontree.store.reads import DraftRow
 
 
@@ -29,10 +30,18 @@ class Draft:
 def drafts_of(rows: Sequence[DraftRow], live: set[int]) -> list[Draft]:
     """The drafts of turns that are over, oldest first."""
     found: dict[int, Draft] = {}
-    for turn, parent, format, usage, model, key, meta, created_at, content in rows:
-        if turn in live:
-            continue
-        message = formats.read(
+    for row in rows:
+        turn, parent = row[:2]
+        if turn not in live:
+            found.setdefault(turn, Draft(turn, parent, [])).messages.append(read_drafted(row))
+    return sorted(found.values(), key=lambda draft: draft.messages[0].created_at or 0)
+
+
+def read_drafted(row: DraftRow) -> NewMessage:
+    """A message in flight. StoreCorrupt when it is not what was saved any more."""
+    turn, _, format, usage, model, key, meta, created_at, content = row
+    try:
+        return formats.read(
             content,
             format=format,
             key=key,
@@ -41,5 +50,7 @@ def drafts_of(rows: Sequence[DraftRow], live: set[int]) -> list[Draft]:
             meta=jsontext.stored(meta, f"the meta of a draft of turn {turn}") if meta else None,
             created_at=created_at,
         )
-        found.setdefault(turn, Draft(turn, parent, [])).messages.append(message)
-    return sorted(found.values(), key=lambda draft: draft.messages[0].created_at or 0)
+    except FormatError as error:
+        raise StoreCorrupt(
+            f"a message in flight, of turn {turn}, cannot be read: {error}"
+        ) from error

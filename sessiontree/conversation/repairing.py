@@ -8,16 +8,20 @@ from typing import Any, cast
 
 from sessiontree import formats
 from sessiontree.conversation.anchor import now, wrap
+from sessiontree.conversation.draft import read_drafted
 from sessiontree.core.message import META, MessageRow, NewMessage, Part, ToolCall
+from sessiontree.core.pairing import pair
 from sessiontree.core.records import Mended, Problem
 from sessiontree.errors import SessionTreeError
 from sessiontree.store import repair, salvage
 from sessiontree.store.messages import json_or_null
+from sessiontree.store.reads import DraftRow
 from sessiontree.store.sqlite import SQLiteBackend
 from sessiontree.store.surgery import Step
 
 LOST = "A message was lost here: the store was damaged."
 LOST_RESULT = "Lost: the store was damaged, and the result of this call with it."
+LOST_CALL = "The call that this answers was lost: the store was damaged."
 
 
 class Formats:
@@ -42,14 +46,33 @@ class Formats:
             parts = [_lost_result(call) for call in calls]
             return formats.read({"role": "tool", "parts": parts}, format="otel", meta=meta)
         began = f" It began: {was.preview}" if was is not None and was.preview else ""
-        mark = {"role": "mark", "kind": "lost", "text": LOST + began}
-        return formats.read(mark, format="mark", meta=meta)
+        return _lost_mark(meta, text=LOST + began)
+
+    def drafted(self, step: Sequence[DraftRow], /) -> dict[int, tuple[NewMessage, str]]:
+        made: dict[int, tuple[NewMessage, str]] = {}
+        messages: list[NewMessage] = []
+        for at, row in enumerate(step):
+            try:
+                messages.append(read_drafted(row))
+            except SessionTreeError as error:
+                made[at] = _lost_mark(text=LOST), str(error)
+                messages.append(made[at][0])
+        for violation in pair(messages).violations:
+            if violation.kind != "unanswered_call":
+                mark = _lost_mark(text=LOST_CALL, result=step[violation.at][-1])
+                made[violation.at] = mark, f"the result for {violation.call_id!r}: {violation.why}"
+        return made
 
     def astray(self, row: MessageRow, /) -> str | None:
         meta = _meta(row)
         note = meta.get(META)
         ours = dict(cast("Mapping[str, Any]", note)) if isinstance(note, Mapping) else {}
         return json_or_null(meta | {META: ours | {"lost_parent": row.parent_id}})
+
+
+def _lost_mark(meta: Mapping[str, Any] | None = None, **said: str) -> NewMessage:
+    mark = {"role": "mark", "kind": "lost"} | said
+    return formats.read(mark, format="mark", meta=meta or {META: {"kind": "lost"}})
 
 
 def _meta(row: MessageRow | None) -> dict[str, Any]:

@@ -56,6 +56,12 @@ def messages_at(db: sqlite3.Connection, conversation: int, ids: Sequence[int]) -
         return reads.messages_at(db, conversation, ids)
 
 
+def drafts(db: sqlite3.Connection, conversation: int) -> list[reads.DraftRow]:
+    """As ``reads.drafts``, of any text."""
+    with any_text(db):
+        return reads.drafts(db, conversation)
+
+
 def conversation_ids(db: sqlite3.Connection) -> list[int]:
     return [row[0] for row in db.execute(SQL["conversation_ids"])]
 

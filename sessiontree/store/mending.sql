@@ -133,6 +133,13 @@ SELECT DISTINCT turn, parent_id FROM draft WHERE conversation_id = :conversation
 -- name: mend_draft
 UPDATE draft SET parent_id = :parent WHERE conversation_id = :conversation AND turn = :turn
 
+-- name: draft_places
+SELECT turn, position FROM draft WHERE conversation_id = :conversation ORDER BY turn, position
+
+-- name: set_drafted
+UPDATE draft SET format = :format, usage = NULL, model = NULL, key = NULL, meta = :meta, content = :content
+WHERE conversation_id = :conversation AND turn = :turn AND position = :position
+
 -- name: whole_message
 -- All of its row: a page of it that is damaged makes this fail.
 SELECT * FROM message WHERE id = :id

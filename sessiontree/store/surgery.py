@@ -6,6 +6,8 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from sessiontree.core.lost import Bone, Places
@@ -46,6 +48,11 @@ class Contents(Protocol):
     def stand_in(self, calls: Sequence[ToolCall], was: MessageRow | None, /) -> NewMessage:
         """What stands in the place of a lost message that answered these calls. ``was``: its
         row, where only the content is gone."""
+        ...
+
+    def drafted(self, step: Sequence[reads.DraftRow], /) -> dict[int, tuple[NewMessage, str]]:
+        """Of the messages that a turn has in flight: place → what is to stand there instead, and
+        why, where one cannot be read or answers a call that is not there."""
         ...
 
     def astray(self, row: MessageRow, /) -> str | None:
@@ -358,6 +365,19 @@ class Surgery:
                 self._do("mend_draft", turn=turn, parent=self._head)
                 detail = f"what was in flight after {parent} follows the head now, {self._head}"
                 self._tell("bad_draft", parent, detail)
+        rows = reads.drafts(self._db, self._conversation)
+        for turn, places in groupby(self._all("draft_places"), key=itemgetter(0)):
+            positions = [position for _, position in places]
+            step, rows = rows[: len(positions)], rows[len(positions) :]
+            for at, (mark, why) in self._contents.drafted(step).items():
+                self._put_in_draft(turn, positions[at], mark)
+                self._tell("bad_draft", step[at][1], f"a mark in flight stands for what was: {why}")
+
+    def _put_in_draft(self, turn: int, position: int, mark: NewMessage) -> None:
+        """Without its key: whoever adds that message again is not to be told that it is there."""
+        meta = json_or_null(mark.meta)
+        place = {"turn": turn, "position": position}
+        self._do("set_drafted", **place, format=mark.format, meta=meta, content=mark.content)
 
     def _mend_references(self) -> None:
         for bone in self._bones.values():

@@ -96,10 +96,12 @@ async def test_processes_and_tasks_on_one_file_lose_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-async def test_16_processes_with_64_tasks_on_one_file_lose_nothing(tmp_path: Path) -> None:
-    for seed in range(2):
-        target = tmp_path / f"{seed}.db"
-        told = await race(target, 16, 64, 20, seed=seed, within=1800)
-        counts = await compare(target, told)
-        print(counts)
-        assert counts["sibling"] > 1000
+@pytest.mark.parametrize("seed", range(2))
+async def test_16_processes_with_64_tasks_on_one_file_lose_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    target = tmp_path / "s.db"
+    told = await race(target, 16, 64, 20, seed=seed, within=1800)
+    counts = await compare(target, told)
+    print(counts)
+    assert counts["sibling"] > 1000

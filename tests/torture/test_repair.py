@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
-from machine.damage import TALK, damage, everything_is_reachable, filled, overwrite, rows
+from machine.damage import CALL, TALK, damage, everything_is_reachable, filled, overwrite, rows
 from machine.faults import full, small_disk
 
 import sessiontree
-from sessiontree import BadArgument, Problem, StoreFull, StoreReadOnly
+from sessiontree import BadArgument, Problem, StoreCorrupt, StoreFull, StoreReadOnly
 
 
 async def repaired(
@@ -317,3 +318,38 @@ async def test_a_repair_without_room_for_the_backup_changes_nothing(tmp_path: Pa
             assert not [name for name in os.listdir(disk) if "before-repair" in name]
             assert {problem.kind for problem in await store.check()} == {"bad_head"}
             assert (await store.repair()).left == []
+
+
+CALLS = {"role": "assistant", "content": None, "tool_calls": [CALL, CALL | {"id": "call_2"}]}
+ANSWERS = {"role": "tool", "tool_call_id": "call_1", "content": "it is there"}
+
+
+@pytest.mark.parametrize(("lost", "left"), [(0, []), (1, ["call_1", "call_2"])])
+async def test_what_was_in_flight_and_cannot_be_read_leaves_a_mark_and_the_turn_can_go_on(
+    target: Path, lost: int, left: list[str]
+) -> None:
+    """A result whose call is lost is a mark as well, which holds what it was."""
+    async with sessiontree.open_store(target) as store:
+        chat = await store.conversation("t", owner="o")
+        turn = await chat.turn().__aenter__()
+        await turn.add(CALLS, key="calls")
+        await turn.add(ANSWERS, key="answers")
+    damage(target, f'UPDATE draft SET content = \'{{"role": "use\' WHERE position = {lost}')
+    async with sessiontree.open_store(target) as store:
+        with pytest.raises(StoreCorrupt, match="in flight"):
+            await (await store.conversation("t", owner="o")).resume()
+        assert {problem.kind for problem in await store.check()} == {"bad_draft"}
+        done = await store.repair()
+        assert done.left == []
+        assert "a mark in flight stands for what was" in told(done, "bad_draft")
+        chat = await store.conversation("t", owner="o")
+        resume = await chat.resume()
+        assert [call.id for call in resume.interrupted] == left
+        assert resume.draft[lost].role == "mark"
+        if lost == 0:
+            assert json.loads(resume.draft[1].native["result"]) == ANSWERS
+        async with chat.turn(resume=resume) as turn:
+            await turn.interrupt()
+            await turn.add({"role": "assistant", "content": "and on"})
+        assert [message.text for message in await chat.path()][-1] == "and on"
+        assert await store.check() == []

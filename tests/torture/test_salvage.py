@@ -104,9 +104,11 @@ async def test_any_page_may_be_damaged_and_all_else_is_got_out(tmp_path: Path, h
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["zeros", "garbage"])
-async def test_every_page_of_many_stores_may_be_damaged(tmp_path: Path, how: str) -> None:
-    for seed in range(10):
-        await spoil_pages(tmp_path, how, seed=seed, step=1)
+@pytest.mark.parametrize("seed", range(10))
+async def test_every_page_of_many_stores_may_be_damaged(
+    tmp_path: Path, how: str, seed: int
+) -> None:
+    await spoil_pages(tmp_path, how, seed=seed, step=1)
 
 
 async def spoil_pages(folder: Path, how: str, *, seed: int, step: int) -> None:
