@@ -158,9 +158,10 @@ class Planner:
 
     def _is_hopeless(self) -> bool:
         """True when the turn being read is too large by far to be sent: it need not be read
-        to its end. (Estimates of the store and of the window may differ by a factor.)"""
+        to its end. (Estimates of the store and of the window may differ by a factor.)
+        Between turns, before a mark or a system prompt, there is none."""
         limit = self.budget.tokens
-        if limit is None or not (self._kept or self._held):
+        if limit is None or not self._reader.items or not (self._kept or self._held):
             return False
         return self._reader.weight > 4 * (limit - self._planned) + 4000
 

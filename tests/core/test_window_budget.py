@@ -167,3 +167,23 @@ def test_a_giant_old_turn_is_not_read_to_its_end():
     assert found.ids == (6003,)
     assert read < 1000
     assert len(found.dropped) == 6002
+
+
+@pytest.mark.parametrize("before", ["cut", "elide", None])
+def test_a_newest_turn_far_too_large_right_after_a_mark_is_told_of(before: str | None):
+    marks = [] if before is None else [{"role": "mark", "kind": before}]
+    large = user("word " * 5_000)
+    said = path(
+        [
+            user("short"),
+            assistant("short"),
+            *marks,
+            {"role": "system", "content": "s"},
+            large,
+            *marks,
+        ],
+        "anthropic",
+    )
+    with pytest.raises(BudgetTooSmall) as refused:
+        window(said, "anthropic", budget=100, model="claude-opus-5-5")
+    assert refused.value.short > 1_000
