@@ -67,7 +67,6 @@ async def filled(chat: Conversation, turns: int = 20) -> Conversation:
         {"exact": "yes"},
         {"thinking": ["auto"]},
     ],
-    ids=str,
 )
 async def test_options_that_are_none_are_refused_by_name(
     chat: Conversation, nonsense: dict[str, Any]
@@ -321,7 +320,7 @@ async def test_what_another_owner_said_cannot_be_pinned(store: Store) -> None:
         await theirs.window(target="anthropic", pinned=[mine.head or 0])
 
 
-@pytest.mark.parametrize("error", [None, 5, "", b"x", {}, [], object(), ValueError("no")], ids=repr)
+@pytest.mark.parametrize("error", [None, 5, "", b"x", {}, [], object(), ValueError("no")])
 async def test_an_error_about_something_else_is_not_recovered_from(
     chat: Conversation, error: object
 ) -> None:
