@@ -8,6 +8,7 @@
     transferring.py  import, export, formats, delete, demo
     chat/            talking to a model
     show.py          what people read
+    wording.py       what errors advise, as commands and options
     shapes.py        what programs read (--json): the documented shapes
     screen.py        the one place where text reaches a terminal, and is made harmless
 
@@ -26,6 +27,7 @@ from typer.core import TyperGroup
 
 from sessiontree.cli import chat, costing, moving, reading, sending, transferring
 from sessiontree.cli.screen import never_fail, out, tell
+from sessiontree.cli.wording import for_shell
 from sessiontree.errors import SessionTreeError
 
 
@@ -40,7 +42,7 @@ class Commands(TyperGroup):
             _give_up_stdout()
             raise typer.Exit(0) from error
         except SessionTreeError as error:
-            tell(f"sessiontree: {error}")
+            tell(f"sessiontree: {for_shell(error)}")
             raise typer.Exit(1) from error
         except OSError as error:
             _give_up_stdout()

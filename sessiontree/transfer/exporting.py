@@ -105,6 +105,8 @@ def _refuse_detail(format: str, found: Writer, detail: str) -> None:
 
 async def _write_file(pieces: Pieces, path: Path) -> None:
     """Beside its place first, so that a file of that name is never half of one."""
+    if await in_thread(path.is_dir):
+        raise StoreUnavailable(f"{path} is a folder", hint="name a file in it")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         out = await in_thread(lambda: part.open("w", encoding="utf-8", newline="\n"))

@@ -94,3 +94,10 @@ def test_an_unknown_format_lists_those_that_are_written(run: Run, ids: dict[str,
     assert (result.exit_code, result.stdout) == (1, "")
     for format in ("jsonl", "html", "dpo", "otel"):
         assert format in result.stderr
+
+
+@pytest.mark.parametrize("name", [".", "..", "/"])
+def test_an_export_to_a_folder_is_refused_in_one_line(run: Run, ids: dict[str, int], name: str):
+    result = run("export", 1, "--format", "markdown", "--output", name)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"sessiontree: {name} is a folder (name a file in it)\n"

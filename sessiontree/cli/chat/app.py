@@ -19,6 +19,7 @@ from sessiontree.cli.chat.room import Limits
 from sessiontree.cli.chat.terminal import Pipe, Screen, Terminal
 from sessiontree.cli.opening import find, opened
 from sessiontree.cli.screen import Styled, row
+from sessiontree.cli.wording import for_chat
 from sessiontree.core.window import Budget
 from sessiontree.errors import BadArgument, ConversationNotFound, HeadMoved, SessionTreeError
 
@@ -101,7 +102,7 @@ def _talk(runner: asyncio.Runner, session: Session) -> int:
             terminal.refuse(_moved(error))
             session.failed = True
         except SessionTreeError as error:
-            terminal.refuse(error)
+            terminal.refuse(for_chat(error))
             session.failed = True
     return 0 if terminal.is_interactive else int(session.failed)
 

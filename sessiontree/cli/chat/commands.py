@@ -13,6 +13,7 @@ from sessiontree.cli import show
 from sessiontree.cli.chat import room
 from sessiontree.cli.chat.loop import Session, start_of
 from sessiontree.cli.screen import out, sink, table
+from sessiontree.cli.wording import why_in_chat
 from sessiontree.core.message import META
 from sessiontree.errors import BadArgument, SessionTreeError
 
@@ -214,8 +215,7 @@ def _tell_reclaim(done: Reclaimed) -> None:
     if done.marks:
         out(f"{room.told(done)}; /undo takes it back")
     for refusal in done.refused:
-        why, _, _ = refusal.why.partition("; pass ")  # what callers of the library can do
-        out(f"nothing was done: {why}")
+        out(f"nothing was done: {why_in_chat(refusal.why)}")
 
 
 # ---- the rest ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sessiontree.cli.chat.endpoint import EndpointError
+from sessiontree.cli.wording import why_in_chat
 from sessiontree.core.window import Budget, Window
 from sessiontree.errors import ReclaimRefused
 
@@ -108,7 +109,7 @@ async def _summarise_old(session: Session) -> None:
 
     done = await _summarised(session, summarise)
     for refusal in done.refused if done else ():
-        session.terminal.note(f"(no summary: {refusal.why})")
+        session.terminal.note(f"(no summary: {why_in_chat(refusal.why)})")
 
 
 async def _summarised(session: Session, reclaim: Reclaim) -> Reclaimed | None:

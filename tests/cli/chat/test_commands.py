@@ -246,3 +246,16 @@ def test_a_space_before_a_command_makes_it_a_prompt(talk: Talk):
 def test_every_command_is_tried_here():
     source = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in COMMANDS if f'"/{name}' not in source] == []
+
+
+def test_what_is_refused_is_advised_by_words_with_a_slash(talk: Talk):
+    say(talk, "/checkpoint here")
+    assert refused(talk, "/checkpoint here").endswith("on message 4 (choose another label)")
+    assert refused(talk, "/redo").endswith("(/branch goes anywhere)")
+    assert refused(talk, "/branch 99").endswith("; /tree shows those that do)")
+
+
+def test_an_export_to_a_folder_does_not_end_the_talk(talk: Talk, tmp_path: Path):
+    said = talk(f"/export markdown {tmp_path}\nStill there?\n", "--topic", "T-1")
+    assert f"sessiontree: {tmp_path} is a folder (name a file in it)" in said.notes
+    assert said.answers == ["3 user messages; the last one: Still there?"]

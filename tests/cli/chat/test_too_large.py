@@ -64,3 +64,11 @@ def test_a_prompt_that_is_too_large_by_itself_is_told_in_one_line(talking: Talki
     assert "what must be sent needs" in problems[0]
     assert said.out == "ok\n"
     assert texts(talk.server.requests[-1])[-1] == ("user", "short")
+
+
+def test_a_prompt_that_alone_is_too_large_is_told_and_can_be_said_shorter(only_openai: Talking):
+    talk = only_openai(context_limit=3_000)
+    said = talk(f"first\n{'word ' * 5_000}\n/edit last short\n", "--topic", "T-1", "--system", "s")
+    assert said.code == 1
+    assert any("too few (/edit last TEXT says it in fewer words)" in note for note in said.notes)
+    assert said.answers[-1] == "2 user messages; the last one: short"
