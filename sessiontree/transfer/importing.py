@@ -21,7 +21,6 @@ from typing import Any, cast
 from sessiontree.conversation import landing
 from sessiontree.conversation.handle import Conversation
 from sessiontree.conversation.store import Store
-from sessiontree.core.message import NewMessage
 from sessiontree.core.records import Cause, Checkpoint, Graft, Move
 from sessiontree.errors import FormatError
 from sessiontree.formats import jsonl, transcripts
@@ -33,7 +32,7 @@ from sessiontree.transfer import account, foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
-from sessiontree.transfer.threads import beside, in_thread
+from sessiontree.transfer.threads import in_thread
 
 BATCH = 2_000
 """Messages in one transaction, at most."""
@@ -231,16 +230,13 @@ class _Landing:
         return self.skeleton.topic[at]
 
     async def _save(self, chat: Conversation, order: Sequence[int]) -> None:
-        """Batch by batch; the next is made while one is being written."""
         start = 0
-        made = await in_thread(self._made, order, start)
-        while made:
-            batch = self._placed(made, order, start)
-            names = [message.key for message in made if message.key is not None]
+        while start < len(order):
+            batch = await in_thread(self._batch, order, start)
+            names = [item.message.key for item in batch if item.message.key is not None]
             there = await chat.find_keys(names) if self.stored.known else {}
-            end = start + len(made)
-            saved, made = await beside(chat.graft(batch), self._made, order, end)
-            for at, message_id in zip(order[start:end], saved, strict=True):
+            end = start + len(batch)
+            for at, message_id in zip(order[start:end], await chat.graft(batch), strict=True):
                 self.ids[at] = message_id
             self._count(order[start:end], set(there.values()))
             if order[end - 1] < len(self.skeleton.entries):
@@ -258,26 +254,19 @@ class _Landing:
             size = self.skeleton.source.size
             self.progress((size + offset) // 2, size)
 
-    def _made(self, order: Sequence[int], start: int) -> list[NewMessage]:
-        """The messages of a batch; none behind the last."""
-        made: list[NewMessage] = []
+    def _batch(self, order: Sequence[int], start: int) -> list[Graft]:
+        batch: list[Graft] = []
+        at_in_batch: dict[int, int] = {}
         size = 0
         for at in order[start : start + BATCH]:
             message = self.maker.message(at)
-            made.append(message)
-            size += len(message.content)
-            if size > BATCH_BYTES:
-                break
-        return made
-
-    def _placed(self, made: Sequence[NewMessage], order: Sequence[int], start: int) -> list[Graft]:
-        batch: list[Graft] = []
-        at_in_batch: dict[int, int] = {}
-        for message, at in zip(made, order[start : start + len(made)], strict=True):
             above = self._place(self.plan.parent[at], at_in_batch)
             ref = self._ref(at, at_in_batch)
             at_in_batch[at] = len(batch)  # from here on: nothing follows or speaks of itself
             batch.append(Graft(message, above, ref))
+            size += len(message.content)
+            if size > BATCH_BYTES:
+                break
         return batch
 
     def _place(self, at: int, at_in_batch: Mapping[int, int]) -> int | None:
