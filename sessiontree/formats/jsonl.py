@@ -219,8 +219,9 @@ def _message_entry(row: Row) -> Entry:
     entry.key = text_at(native, "key")
     entry.created_at = _integer(native, "created_at")
     ref = _integer(native, "ref")
-    if ref is not None and entry.tells is None:
-        entry.tells = Tells(ref=str(ref))
+    if ref is not None:
+        entry.tells = entry.tells or Tells()
+        entry.tells.ref = str(ref)
     return entry
 
 
@@ -229,7 +230,12 @@ def _decoded(row: Row) -> Entry:
     content = shapes.text_in(native, "content", NAME, "it")
     codec = formats.codec(shapes.text_in(native, "format", NAME, "it"))
     decoded = codec.decode(jsontext.check(content, "content")[1])
-    return transcript.entry(row, _role(native), decoded.parts)
+    made = transcript.entry(row, _role(native), decoded.parts)
+    if made.calls and made.role != "assistant":
+        what = f"its role is {made.role!r}, but it calls; it is kept as {decoded.role!r}"
+        made = transcript.entry(row, decoded.role, decoded.parts)
+        made.tells = Tells(mended=what)
+    return made
 
 
 def _role(native: Native) -> Role:
