@@ -108,7 +108,7 @@ def _show(planned: Window) -> None:
         body = {key: value for key, value in message.items() if key not in ("role", "type")}
         out_lines(_text(body.get("content", body)), "  ")
     out(Styled("─" * 40, "dim"))
-    sent = f"{planned.tokens} tokens, {len(planned.ids)} messages sent to {planned.target}"
+    sent = f"{planned.tokens} tokens, {len(planned.ids)} message(s) sent to {planned.target}"
     out(f"{sent}, {planned.dropped.count or 'none'} left out")
     for step in planned.steps:
         out(Styled("  · ", "dim"), str(step))

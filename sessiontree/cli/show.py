@@ -84,7 +84,8 @@ def conversation(
 
 def _facts(info: ConversationInfo) -> list[tuple[str, str]]:
     head = "before the first message" if info.head is None else f"message {info.head}"
-    forked = f"from conversation {info.forked_from} at message {info.forked_at}"
+    at = "before its first message" if info.forked_at is None else f"at message {info.forked_at}"
+    forked = f"from conversation {info.forked_from} {at}"
     return [
         *([("title", info.title)] if info.title else []),
         *([("format", info.format)] if info.format else []),

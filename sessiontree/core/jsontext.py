@@ -73,14 +73,15 @@ def check(text: str | bytes | bytearray, what: str = "message") -> tuple[str, di
 
 
 def load(text: str, what: str = "message") -> Any:
-    """The value in ``text``. FormatError names line and column where it stops being JSON."""
+    """The value in ``text``. FormatError names the place where it stops being JSON."""
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         hint = 'give {"role": "user", "content": "…"}' if text.lstrip()[:1] != "{" else ""
+        where = f"line {error.lineno} column" if "\n" in text else "column"
+        problem = error.msg.removesuffix(" at")  # Python's own words end so now and then
         raise FormatError(
-            f"the {what} is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
-            hint=hint,
+            f"the {what} is not JSON: {problem} at {where} {error.colno}", hint=hint
         ) from error
     except RecursionError as error:
         raise _too_deep(what) from error

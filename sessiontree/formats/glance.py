@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import orjson
 
@@ -55,7 +55,16 @@ def _described(part: Part) -> str:
         return first_line(f"→ {_line_of_response(part.get('response'))}")
     if kind == "reasoning":
         return first_line(f"({part.get('content') or 'reasoning'})")
+    if kind == "mark":
+        return first_line(f"[{_kind_of_mark(part.get('mark'))}]")
     return first_line(f"[{part.get('mime_type') or part.get('modality') or kind}]")
+
+
+def _kind_of_mark(fields: object) -> object:
+    """What a mark without words does, in one word: cut, elide, images."""
+    return (
+        cast("dict[str, Any]", fields).get("kind") if isinstance(fields, dict) else ""
+    ) or "mark"
 
 
 def _line_of_response(response: object) -> str:

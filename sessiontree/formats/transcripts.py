@@ -86,7 +86,9 @@ def detect(head: bytes, file_name: str) -> str:
     for known in KNOWN:
         if known.reads and _load(known.name).recognises(start):
             return known.name
-    what = "it is empty" if not head.strip() else "its format is not one that is known"
+    if not head.strip():
+        raise FormatError("it is empty", file=file_name)
+    what = "its format is not one that is known"
     raise FormatError(what, file=file_name, hint=_list_of_readers())
 
 

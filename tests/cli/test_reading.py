@@ -242,3 +242,12 @@ def test_an_empty_conversation_can_be_looked_at(run: Run, as_json: AsJson, store
     assert "before the first message" in run("show", "empty").stdout
     assert run("history", "empty").stdout == "the head has not moved\n"
     assert run("resume", "empty").exit_code == 0
+
+
+def test_a_fork_of_nothing_is_told_in_words(run: Run, ids: dict[str, int]):
+    run("append", "mia/empty", "hi", "--new")
+    run("branch", "mia/empty", "--start")
+    run("fork", "mia/empty", "--topic", "none")
+    shown = run("show", "mia/none").stdout
+    assert "before its first message" in shown
+    assert "None" not in shown

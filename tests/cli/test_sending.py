@@ -58,3 +58,8 @@ def test_context_accounts_for_every_token(run: Run, ids: dict[str, int]) -> None
     assert set(found["tokens"]) == set(SHARES)
     assert found["tokens"]["tool results"] > 30
     assert "tool results" in run("context", "1", "--budget", "1000").stdout
+
+
+def test_one_message_is_not_called_several(run: Run, ids: dict[str, int]):
+    run("append", "mia/one", "hi", "--new")
+    assert ", 1 message(s) sent to openai_chat, none" in run("window", "mia/one").stdout

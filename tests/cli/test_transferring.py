@@ -188,3 +188,10 @@ def test_an_import_that_brings_in_nothing_leaves_a_store_as_it_is(
     run("import", SAMPLE)
     assert run("import", tmp_path / "missing.jsonl").exit_code == 1
     assert len(as_json("ls")) == 1
+
+
+def test_an_empty_file_is_not_answered_with_formats(run: Run, tmp_path: Path):
+    (tmp_path / "none.jsonl").write_bytes(b" \n")
+    result = run("import", tmp_path / "none.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("none.jsonl: it is empty\n")

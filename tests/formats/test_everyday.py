@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,14 @@ def test_everyday_messages_are_seen_at_a_glance() -> None:
     assert everyday.see({"role": "assistant", "content": None, "tool_calls": [call]})
     assert everyday.see({"role": "tool", "tool_call_id": "c1", "content": "found"})
     assert everyday.see({"role": "tool", "tool_call_id": "c1", "content": ["found"]}) is None
+
+
+@pytest.mark.parametrize(
+    ("native", "preview"),
+    [
+        ({"role": "mark", "kind": "cut"}, "[cut]"),
+        ({"role": "mark", "kind": "summary", "text": "All is well."}, "All is well."),
+    ],
+)
+def test_a_mark_is_listed_by_its_words_or_by_what_it_does(native: dict[str, str], preview: str):
+    assert preview_of(formats.codec("mark").decode(native).parts) == preview

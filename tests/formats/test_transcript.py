@@ -163,7 +163,7 @@ def test_a_format_is_told_from_the_start_of_a_file(head: bytes, name: str):
     assert transcripts.detect(head, "whatever.txt") == name
 
 
-@pytest.mark.parametrize("head", [b"", b"hello", lines({"a": 1}), b"\x89PNG\r\n\x1a\n\0\0"])
+@pytest.mark.parametrize("head", [b"hello", lines({"a": 1}), b"\x89PNG\r\n\x1a\n\0\0"])
 def test_an_unknown_file_is_an_error_that_lists_the_formats(head: bytes):
     with pytest.raises(FormatError, match="formats: jsonl, claude_code, pi"):
         transcripts.detect(head, "picture.png")

@@ -136,10 +136,17 @@ async def _asking(session: Session, reclaim: Reclaim) -> Reclaimed:
 
 async def recover(session: Session, window: Window, error: EndpointError) -> bool:
     """After a refusal: marks that make the next request small enough, without a model. False
-    when it was refused for something else."""
+    when it was refused for something else; an error when no request is small enough."""
     if error.cause is None:
         return False
     found = window.recover(error.cause)
+    if found and found.limit is not None and found.limit < 1:
+        raise EndpointError(
+            error.what,
+            hint="the answer's share leaves no room for a prompt: lower --max-tokens",
+            status=error.status,
+            cause=error.cause,
+        )
     done = await session.chat.recover(window, error.cause) if found else None
     if found is None or done is None:
         return False

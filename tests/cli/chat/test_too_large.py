@@ -72,3 +72,13 @@ def test_a_prompt_that_alone_is_too_large_is_told_and_can_be_said_shorter(only_o
     assert said.code == 1
     assert any("too few (/edit last TEXT says it in fewer words)" in note for note in said.notes)
     assert said.answers[-1] == "2 user messages; the last one: short"
+
+
+def test_an_answer_that_leaves_no_room_for_a_prompt_is_told_by_the_option(only_openai: Talking):
+    talk = only_openai(context_limit=3_000)
+    talk.provider = "anthropic"  # only there must a request say how long the answer may be
+    said = talk("hi\n", "--topic", "T-1", "--max-tokens", 4_096)
+    assert said.code == 1
+    assert said.notes[-1].endswith("lower --max-tokens)")
+    assert talk.path() == [("user", "hi")]
+    assert talk("/retry\n", "--topic", "T-1", "--max-tokens", 500).code == 0
