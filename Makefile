@@ -48,7 +48,7 @@ bench-peers: $(BENCH)/.installed ## the same work by other frameworks' stores, s
 	$(BENCH)/bin/python benchmarks/compare.py $(if $(QUICK),--quick)
 
 torture: install ## the long forms: 10,000 kills, a million operations, …
-	$(BIN)/python -m pytest -q -m long tests/torture
+	$(BIN)/python -m pytest -q -m long -n 2 --dist worksteal tests/torture
 
 fuzz: install ## 100,000 damaged files through every importer, on all cores
 	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal tests/transfer/test_fuzz.py

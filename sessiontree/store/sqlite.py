@@ -80,6 +80,11 @@ class Connection(aiosqlite.Connection):
         """Run ``job`` on the connection's thread; nobody waits for it, it must not raise."""
         self._tx.put_nowait((None, job))  # pyright: ignore[reportUnknownMemberType]
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a job waits for the thread."""
+        return not self._tx.empty()  # pyright: ignore[reportUnknownMemberType]
+
     def _close_what_was_made(self) -> None:
         """On the thread: what a caller that was cancelled did not take."""
         if self._made is not None:
@@ -218,6 +223,17 @@ class Writer:
                 job.error = job.error or error
             ended.tell()
             ended.jobs = jobs
+            if self._gives_way():
+                ended.tell()
+                return
+
+    def _gives_way(self) -> bool:
+        """Whether others wait for the thread, and go first: a store in memory has but one."""
+        with self._lock:
+            if self._over or not self._connection.is_asked:
+                return False
+            self._connection.start(self._drain)
+            return True
 
     def _take(self, ended: _Ended) -> list[_Job]:
         """The jobs that begin now, the oldest. What is taken can no longer be dropped."""

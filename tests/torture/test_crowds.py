@@ -312,24 +312,32 @@ async def test_huge_messages_in_a_crowd_come_back_to_the_byte(tmp_path: Path) ->
     assert all(found[str(number)] == ["small", text] for number, text in enumerate(texts))
 
 
-async def test_readers_of_a_store_in_memory_are_not_kept_waiting_by_a_crowd_that_never_rests() -> (
-    None
-):
-    """It has but one connection: a crowd that always has more to write must let others in."""
-
-    async def go_on(chat: Conversation) -> None:
-        while True:
-            await chat.append(said("more"))
+async def test_a_reader_of_a_store_in_memory_comes_between_writers_that_never_rest() -> None:
+    """It has but one connection. Here each unit waits until another waits behind it."""
+    loop, turns = asyncio.get_running_loop(), 0
+    tasks: list[asyncio.Task[Any]] = []
 
     async with sessiontree.open_store(":memory:") as store:
-        chats = await chats_of(store, 64)
-        tasks = [asyncio.ensure_future(go_on(chat)) for chat in chats]
-        async with asyncio.timeout(PATIENCE):
-            for _ in range(20):
-                assert await chats[0].path() is not None
-        for task in tasks:
-            task.cancel()
-        assert {type(error) for error in await outcomes(tasks)} == {asyncio.CancelledError}
+        (chat,) = await chats_of(store, 1)
+
+        def ask(asked: threading.Event) -> None:
+            tasks.append(asyncio.ensure_future(store._backend.write(never_rests)))
+            loop.call_soon(asked.set)
+
+        def never_rests(db: sqlite3.Connection) -> None:
+            nonlocal turns
+            turns += 1
+            if turns < 1_000:
+                asked = threading.Event()
+                loop.call_soon_threadsafe(ask, asked)
+                assert asked.wait(PATIENCE)
+
+        ask(threading.Event())
+        await asyncio.sleep(0)
+        await chat.path()
+        assert turns < 1_000
+        turns = 1_000
+    assert {type(error) for error in await outcomes(tasks)} <= {type(None), StoreClosed}
 
 
 # ---- the machine ---------------------------------------------------------------------
@@ -396,6 +404,21 @@ async def test_a_crowd_that_another_process_keeps_out_is_refused_together_and_no
             assert waits == 2  # the first had begun to wait when the others came
         assert await outcomes(begin(chats, "yes")) == [None] * len(chats)
     assert await words(target) == {str(n): ["yes"] for n in range(3 * BATCH)}
+
+
+async def test_a_store_that_is_closed_while_another_process_keeps_a_crowd_out_refuses_all_of_it(
+    tmp_path: Path,
+) -> None:
+    target = tmp_path / "s.db"
+    async with sessiontree.open_store(target, busy_timeout=0.2) as store:
+        chats = await chats_of(store, 300)
+        lock = locked_by_another(target)
+        lock.__enter__()
+        tasks = begin(chats, "no")
+        await asyncio.sleep(0)
+    lock.__exit__(None, None, None)  # only now: it was held while the store was closed
+    assert {type(error) for error in await outcomes(tasks)} <= {StoreBusy, StoreClosed}
+    assert await words(target) == {str(n): [] for n in range(300)}
 
 
 # ---- kill -9 -------------------------------------------------------------------------
