@@ -441,7 +441,9 @@ async def test_a_crowd_that_is_killed_loses_nothing_acknowledged(
 async def test_crowds_that_are_killed_lose_nothing_acknowledged(
     tmp_path: Path, victims: Forks, seed: int
 ) -> None:
-    await kill_crowds(tmp_path, victims, kills=500, tasks=(64, 300)[seed], seed=10 + seed)
+    await kill_crowds(
+        tmp_path, victims, kills=(500, 100)[seed], tasks=(64, 300)[seed], seed=10 + seed
+    )
 
 
 async def kill_crowds(folder: Path, victims: Forks, *, kills: int, tasks: int, seed: int) -> None:
