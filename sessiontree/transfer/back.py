@@ -32,6 +32,8 @@ class Back:
         self._rows = rows
         self._is_begun = False
         self._last: Message | None = None
+        self._written: Message | None = None
+        """The last that has a row: what only another program could say has none."""
         self._added: set[int] = set()
         """Messages of an import that were written after all."""
 
@@ -39,15 +41,17 @@ class Back:
         """The lines of a message; FormatError where the file cannot say what it follows."""
         if self._is_own(message):
             self._rows.see(message.native)
-            self._is_begun, self._last = True, message
+            self._is_begun, self._last, self._written = True, message, message
             return [row_line(message)]
         if kind_of(message) in OURS:
             return []
         lines = [] if self._is_begun else [json_line(row) for row in self._rows.header()]
         self._is_begun = True
-        lines += await self._made(message)
+        made = await self._made(message)
         self._last = message
-        return lines
+        if made:
+            self._written = message
+        return lines + made
 
     def _is_own(self, message: Message) -> bool:
         return message.format == self._format and kind_of(message) not in OURS
@@ -76,6 +80,7 @@ class Back:
                 self._refuse_branch(message, above)
                 return waiting, name
             at = above.parent_id
+        self._refuse_branch(message, None)
         return waiting, None
 
     def _id(self, message: Message) -> str | None:
@@ -84,8 +89,9 @@ class Back:
             return self._rows.own_id(message.native)
         return self._rows.made_id(message) if self._rows.rows(message, None) else None
 
-    def _refuse_branch(self, message: Message, above: Message) -> None:
-        if self._rows.is_linear and self._last is not None and above.depth < self._last.depth:
+    def _refuse_branch(self, message: Message, above: Message | None) -> None:
+        last, depth = self._written, -1 if above is None else above.depth
+        if self._rows.is_linear and last is not None and depth < last.depth:
             raise FormatError(
                 f"message {message.id} is on a branch, and this {self._format} file is of a "
                 "kind without ids: it is one chain",

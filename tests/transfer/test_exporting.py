@@ -119,11 +119,11 @@ async def test_an_unknown_format_to_export_to_lists_those_known(store: Store):
 
 async def test_a_file_is_written_whole_or_not_at_all(store: Store, tmp_path: Path):
     (chat,) = (await import_file(store, QUIRKS)).conversations
-    await chat.append({"role": "user", "content": "mine"})
+    await chat.append({"role": "user", "content": "mine"}, parent=None)
     out = tmp_path / "out.jsonl"
     out.write_text("as it was")
     with pytest.raises(FormatError):
-        await export(chat, "codex", file=out)
+        await export(chat, "codex", file=out, whole_tree=True)
     assert out.read_text() == "as it was"
     assert os.listdir(tmp_path) == [out.name]
     assert await export(chat, "jsonl", file=out) is None

@@ -317,3 +317,23 @@ async def test_branches_of_ours_cannot_be_told_to_codex(store: Store):
     with pytest.raises(FormatError, match="without ids: it is one chain"):
         await export(chat, "codex", whole_tree=True)
     assert [row["payload"].get("message") for row in await rows_of(chat, "codex")][-1] == "right"
+
+
+async def test_reasoning_that_codex_cannot_hold_makes_no_branch(store: Store):
+    chat = await store.conversation("T-1")
+    thought = {"type": "thinking", "thinking": "Look first.", "signature": "c2ln"}
+    await chat.append(
+        [
+            {"role": "user", "content": "Where is it?"},
+            {"role": "assistant", "content": [thought]},
+            {"role": "assistant", "content": "In the van."},
+        ],
+        format="anthropic",
+    )
+    written = await export(chat, "codex")
+    assert '"In the van."' in written
+    assert "Look first." not in written
+    await chat.branch(None)
+    await chat.append([{"role": "user", "content": "And now?"}])
+    with pytest.raises(FormatError, match="message 4 is on a branch"):
+        await export(chat, "codex", whole_tree=True)
