@@ -4,6 +4,7 @@ rewind, undo, redo. Each says where the head is afterwards."""
 from __future__ import annotations
 
 import sys
+from contextlib import AsyncExitStack
 from enum import StrEnum
 from functools import partial
 from typing import Annotated
@@ -22,7 +23,7 @@ from sessiontree.cli.opening import (
     conversation,
 )
 from sessiontree.cli.screen import Styled, document, out, row, tell
-from sessiontree.errors import SessionTreeError
+from sessiontree.errors import ConversationNotFound, SessionTreeError
 
 app = typer.Typer()
 
@@ -57,7 +58,14 @@ async def append(
 ) -> None:
     """Add a message after the head."""
     said = _given(text)
-    async with (begun if new else partial(conversation, write=True))(name, store) as chat:
+    place = (begun if new else partial(conversation, write=True))(name, store)
+    async with AsyncExitStack() as stack:
+        try:
+            chat = await stack.enter_async_context(place)
+        except ConversationNotFound as error:
+            raise ConversationNotFound(
+                name, hint="--new begins it; `sessiontree ls` lists those that exist"
+            ) from error
         message = said if whole else {"role": role.value, "content": said}
         await chat.append([message], keys=[key] if key else None)
         await report(chat, as_json)

@@ -44,7 +44,7 @@ _ADVICE = (
     ),
     _Advice(
         r"raise the budget, pin less, or reclaim",
-        "raise the budget, or --pin less",
+        "raise the budget, or pin less",
         "/edit last TEXT says it in fewer words",
     ),
     _Advice(r"; pass vision=True if so", "", ""),

@@ -115,6 +115,7 @@ def test_append_begins_a_conversation_only_when_told(run: Run, as_json: AsJson, 
     assert run("append", "camille/new", "hello", "--new").exit_code == 0
     assert run("append", "camille/new", "again", "--new").exit_code == 0
     assert texts(as_json, "camille/new") == ["hello", "again"]
+    assert "'ben/new' (--new begins it; " in run("append", "ben/new", "hello").stderr
     for name in ("77", "", "camille/"):
         result = run("append", name, "hello", "--new")
         assert result.exit_code == 1

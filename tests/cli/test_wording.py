@@ -88,7 +88,7 @@ def test_no_hint_speaks_python_to_a_person(place: Callable[[SessionTreeError], s
         (["checkpoint", 1, "before-refund"], "choose another label; --replace moves it"),
         (["branch", 1, 999], "`sessiontree tree` shows those that do"),
         (["redo", 1], "`sessiontree history` tells the moves there were"),
-        (["window", 1, "--budget", 1], "raise the budget, or --pin less"),
+        (["window", 1, "--budget", 1], "raise the budget, or pin less"),
         (["window", 1, "--budget", 0], "from 1 up, or leave it out"),
     ],
 )
