@@ -158,6 +158,8 @@ async def export(
                 progress=None if output is None else report,
             )
     tell(f"exported {shows(format, whole_tree)} of conversation {chat.id} as {format}")
+    if output is not None and not output.stat().st_size:
+        tell(f"{output} is empty: the conversation has nothing for {format}")
     if redactor is not None:
         tell(show.redacted(redactor))
 

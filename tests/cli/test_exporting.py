@@ -101,3 +101,12 @@ def test_an_export_to_a_folder_is_refused_in_one_line(run: Run, ids: dict[str, i
     result = run("export", 1, "--format", "markdown", "--output", name)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"sessiontree: {name} is a folder (name a file in it)\n"
+
+
+def test_an_export_of_which_nothing_came_says_so(run: Run, ids: dict[str, int], tmp_path: Path):
+    run("append", "mia/one", "hi", "--new")
+    told = run("export", "mia/one", "--format", "dpo", "--output", tmp_path / "pairs")
+    assert told.exit_code == 0
+    assert told.stderr.endswith("pairs is empty: the conversation has nothing for dpo\n")
+    full = run("export", "mia/one", "--format", "markdown", "--output", tmp_path / "full")
+    assert "empty" not in full.stderr
