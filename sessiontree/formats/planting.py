@@ -49,6 +49,9 @@ class Rest(NamedTuple):
 
 Ours = Closing | Rest
 
+CLOSING_KEY, REST_KEY = "interrupted:", "rest:"
+"""What the keys of what is ours begin with: by these it is known again when it is stored."""
+
 ORPHAN = "orphan_result"
 """What our note in its meta calls a row that is kept as a mark because it answers nothing."""
 
@@ -75,6 +78,8 @@ class Plan:
     """How many calls are open after i, where any are."""
     orphans: dict[int, str]
     """Entries that are stored as marks because they answer nothing, and what they are."""
+    rests: dict[int, int] = field(default_factory=dict[int, int])
+    """By such an entry, where the rest of what it says is."""
     heads: dict[int, int] = field(default_factory=dict[int, int])
     """By conversation: where the source's head is; ROOT for before the first."""
     sidechains: set[int] = field(default_factory=set[int])
@@ -142,7 +147,7 @@ class _Planting:
         self.closed: dict[int, list[OpenCall]] = {}
         """What is closed before an entry."""
         self.onward: dict[int, int] = {}
-        """Where a step goes on, from an entry inside it."""
+        """Where a step goes on, from an entry inside it; see ``_goes_on``."""
         self._ids = {r.id for e in entries for r in e.results}
         self._all_given = all(r.given for e in entries for r in e.results)
 
@@ -248,8 +253,7 @@ class _Planting:
             if self.parent[at] != ROOT and self.entries[at].is_kept:
                 followed[self.parent[at]] = 1
         self.left: dict[int, tuple[OpenCall, ...]] = {}
-        self.rests: dict[int, int] = {}
-        self.closings: dict[tuple[int, int], int] = {}
+        self.closings, self.stored_rests = self._stored_of_ours()
         for at in self.order:
             if at < len(self.skeleton.entries) and not self.entries[at].is_kept:
                 continue
@@ -260,20 +264,22 @@ class _Planting:
 
     def _plant_one(self, made: Plan, at: int) -> int:
         """Plant an entry, and return where what follows it hangs."""
-        above = self.rests.get(self.parent[at], self.parent[at])
+        above = self.parent[at]
+        if made.rests.get(above, at) != at:
+            above = made.rests[above]
         if at in self.closed:
             above = self._close(made, above, self.closed[at])
         open_before = self.left.get(above, ())
         made.parent[at] = above
         if above != ROOT and open_before:
-            self.onward[above] = at
+            self._goes_on(made, above, at)
         if at < len(self.skeleton.entries):
             made.order.append(at)
         open_after = _without(open_before, self.answered.get(at, ()))
         open_after += tuple(call for call in self.waiting.get(at, ()) if call.at == at)
         if at in self.orphaned:
             return self._plant_orphan(made, at, open_before, open_after)
-        self._settle(made, at, () if self._is_stored_boundary(at) else open_after)
+        self._settle(made, at, open_after)
         return at
 
     def _plant_orphan(
@@ -288,8 +294,10 @@ class _Planting:
         entry = self.entries[at]
         if not entry.mixed and len(self.orphaned[at]) == len(entry.results):
             return at
-        rest = self._add(made, Rest(at, self.orphaned[at]), at)
-        self.rests[at] = self.onward[at] = rest
+        rest = self.stored_rests.get(at)
+        if rest is None:
+            rest = self._add(made, Rest(at, self.orphaned[at]), at)
+        made.rests[at] = rest
         self._settle(made, rest, open_after)
         return rest
 
@@ -302,10 +310,40 @@ class _Planting:
             if closing is None:
                 closing = self._add(made, Closing(call.call, call.at, above), above)
                 self.closings[above, id(call)] = closing
-                self._settle(made, closing, _without(self.left.get(above, ()), [call]))
-            self.onward.setdefault(above, closing)
+            self._settle(made, closing, _without(self.left.get(above, ()), [call]))
+            self._goes_on(made, above, closing)
             above = closing
         return above
+
+    def _stored_of_ours(self) -> tuple[dict[tuple[int, int], int], dict[int, int]]:
+        """Closings and rests that are stored, and that something of the file follows: by
+        what they stand after, as those that are made now."""
+        closings: dict[tuple[int, int], int] = {}
+        rests: dict[int, int] = {}
+        for at in range(len(self.skeleton.entries), len(self.entries)):
+            key, above = self.entries[at].key or "", self.parent[at]
+            if key.startswith(REST_KEY):
+                rests[above] = at
+            elif key.startswith(CLOSING_KEY) and at in self.answered:
+                closings[above, id(self.answered[at][0])] = at
+        return closings, rests
+
+    def _goes_on(self, made: Plan, above: int, at: int) -> None:
+        """Note that ``at`` follows ``above``, inside a step. Where several do, the step goes on
+        with the last row of the file; else with what closes the first of its calls. So it is
+        the same each time a file is imported, whatever of it is stored by then."""
+        other = self.onward.get(above)
+        if other is None or self._rank(made, above, at) > self._rank(made, above, other):
+            self.onward[above] = at
+
+    def _rank(self, made: Plan, above: int, at: int) -> tuple[bool, int]:
+        if at < len(self.skeleton.entries):
+            return True, at
+        ours = made.ours_at(at)
+        answered = [call.call for call in self.answered.get(at, ())]
+        closed = [ours.call] if isinstance(ours, Closing) else answered
+        places = [i for i, c in enumerate(self.left[above]) if any(c.call is x for x in closed)]
+        return False, -min(places, default=len(self.left[above]))
 
     def _add(self, made: Plan, ours: Ours, above: int) -> int:
         at = made.first_of_ours + len(made.ours)
@@ -315,7 +353,7 @@ class _Planting:
         return at
 
     def _settle(self, made: Plan, at: int, open_after: tuple[OpenCall, ...]) -> None:
-        if open_after:
+        if open_after and not self._is_stored_boundary(at):
             self.left[at] = open_after
             made.open_calls[at] = len(open_after)
 
@@ -382,13 +420,9 @@ def _named(skeleton: Skeleton, at: int, name: str) -> int:
 
 def _settled(made: Plan, onward: Mapping[int, int], at: int) -> int:
     """The first boundary at or after ``at``, and after the rest of what ``at`` says."""
-    while at in made.open_calls or _has_rest(made, onward, at):
-        at = onward[at]
+    while at in made.open_calls or at in made.rests:
+        at = made.rests[at] if at in made.rests else onward[at]
     return at
-
-
-def _has_rest(made: Plan, onward: Mapping[int, int], at: int) -> bool:
-    return at in made.orphans and at in onward and isinstance(made.ours_at(onward[at]), Rest)
 
 
 def _last_beside(skeleton: Skeleton, made: Plan) -> dict[int, int]:

@@ -13,7 +13,7 @@ from sessiontree.core.message import META, NewMessage, Part, Role, calls_of, res
 from sessiontree.core.pairing import OpenCall, take
 from sessiontree.errors import FormatError
 from sessiontree.formats import shapes
-from sessiontree.formats.planting import Closing, Ours, Plan, Rest
+from sessiontree.formats.planting import CLOSING_KEY, REST_KEY, Closing, Ours, Plan, Rest
 from sessiontree.formats.skeleton import ROOT, Skeleton
 from sessiontree.formats.transcript import our_meta
 from sessiontree.transfer.stored import Stored
@@ -47,9 +47,9 @@ class Maker:
         if ours is None:
             return self._key_of_entry(at)
         if isinstance(ours, Rest):
-            return f"rest:{self._name(ours.of)}"
+            return f"{REST_KEY}{self._name(ours.of)}"
         facts = [self._name(ours.caller), ours.call.id, self._name(ours.after)]
-        return "interrupted:" + hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+        return CLOSING_KEY + hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
     def _key_of_entry(self, at: int) -> str | None:
         entries = self.skeleton.entries

@@ -401,38 +401,6 @@ async def test_a_session_of_notes_alone_has_no_head(store: Store, tmp_path: Path
     assert await store.check() == []
 
 
-async def test_a_head_on_the_rest_of_a_row_stays_there(store: Store, tmp_path: Path):
-    text = {"type": "text", "text": "and go on"}
-    rows = [user("u1", None), answer("a1", "u1"), result("r1", "a1", "nowhere", text)]
-    file = write(tmp_path / "s.jsonl", rows)
-    done = await import_file(store, file)
-    (chat,) = done.conversations
-    assert await names(chat) == "u1 a1 r1 *"
-    assert (await import_file(store, file)).head == done.head
-    write(file, [*rows, user("u2", "r1")])
-    await import_file(store, file)
-    assert await names(await chat.refresh()) == "u1 a1 r1 * u2"
-
-
-async def test_a_head_after_a_note_between_a_call_and_its_result_stays_there(
-    store: Store, tmp_path: Path
-):
-    payloads = [
-        ("response_item", {"type": "message", "role": "user", "content": "go"}),
-        (
-            "response_item",
-            {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"},
-        ),
-        ("event_msg", {"type": "token_count", "info": None}),
-        ("response_item", {"type": "function_call_output", "call_id": "c", "output": "done"}),
-    ]
-    rows = [{"type": kind, "payload": payload} for kind, payload in payloads]
-    done = await import_file(store, write(tmp_path / "s.jsonl", rows))
-    (chat,) = done.conversations
-    assert [message.role for message in await chat.path()] == ["user", "assistant", "tool", "mark"]
-    assert (await import_file(store, tmp_path / "s.jsonl")).head == done.head
-
-
 async def test_a_call_whose_result_cannot_be_read_is_closed(store: Store, tmp_path: Path):
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     chat = await store.conversation("x")
