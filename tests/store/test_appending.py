@@ -136,24 +136,24 @@ async def test_what_is_durable_is_told_while_another_process_holds_the_store(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-    at_once = engine.Writer._begin_at_once  # pyright: ignore[reportPrivateUsage]
+    in_turn = engine.Writer._begin_in_turn  # pyright: ignore[reportPrivateUsage]
 
-    def somebody_was_first(self: engine.Writer) -> bool:
-        if not other.in_transaction:
+    def somebody_was_first(self: engine.Writer, ended: Any) -> None:
+        if ended.jobs and not other.in_transaction:
             other.execute("BEGIN IMMEDIATE")
-        return at_once(self)
+        in_turn(self, ended)
 
     async with sessiontree.open_store(file) as store:
         chats = [await store.conversation() for _ in range(2 * engine.CROWD)]
-        monkeypatch.setattr(engine.Writer, "_begin_at_once", somebody_was_first)
+        monkeypatch.setattr(engine.Writer, "_begin_in_turn", somebody_was_first)
         said = {"role": "user", "content": "hello"}
         tasks = [asyncio.ensure_future(chat.append(said)) for chat in chats]
         done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.sleep(0.05)
         assert len(done) >= 1
         assert any(not task.done() for task in waiting)
-        other.execute("ROLLBACK")
         monkeypatch.undo()
+        other.execute("ROLLBACK")
         await asyncio.gather(*tasks)
         assert [(await chat.path())[0].text for chat in chats] == ["hello"] * len(chats)
     other.close()

@@ -406,6 +406,32 @@ async def test_a_crowd_that_another_process_keeps_out_is_refused_together_and_no
     assert await words(target) == {str(n): ["yes"] for n in range(3 * BATCH)}
 
 
+async def test_a_writer_that_is_kept_out_looks_often_for_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two groups of another process the store is free for a part of a millisecond."""
+    target, tries = tmp_path / "s.db", 0
+    at_once = Writer._begin_at_once
+    with contextlib.closing(
+        sqlite3.connect(target, isolation_level=None, check_same_thread=False)
+    ) as other:
+
+        def counted(self: Writer) -> sqlite3.OperationalError | None:
+            nonlocal tries
+            tries += 1
+            if tries == 100:
+                other.execute("ROLLBACK")
+            return at_once(self)
+
+        async with sessiontree.open_store(target) as store:
+            chats = await chats_of(store, 1)
+            other.execute("BEGIN IMMEDIATE")
+            monkeypatch.setattr(Writer, "_begin_at_once", counted)
+            async with asyncio.timeout(PATIENCE):
+                await chats[0].append(said("my turn"))
+            assert tries == 100
+
+
 async def test_a_store_that_is_closed_while_another_process_keeps_a_crowd_out_refuses_all_of_it(
     tmp_path: Path,
 ) -> None:
