@@ -193,11 +193,16 @@ class HeadMoved(SessionTreeError):
         leaf = self.saved[-1].id if self.saved else None
         kept = f"your messages are kept, ending in {leaf}" if self.saved else "nothing was changed"
         super().__init__(
-            f"the head moved from {expected} to {actual} since this handle saw it; {kept}",
+            f"the head moved from {_place(expected)} to {_place(actual)} since this handle saw it; "
+            f"{kept}",
             hint=f"go on at the new head, or branch(to={leaf}) to go on with yours"
             if self.saved
             else "look at the new head, then ask again",
         )
+
+
+def _place(head: int | None) -> str:
+    return "the beginning" if head is None else str(head)
 
 
 class OwnerMismatch(SessionTreeError):

@@ -230,7 +230,7 @@ def _notes(bill: Bill, by: By) -> None:
         out(f"~ estimated: nothing was reported for {total.estimated:,} of {total.requests:,}.")
     if total.unpriced:
         names = [_model(m) for m, spend in bill.models.items() if spend.unpriced]
-        out(f"? the price is unknown: {', '.join(names)}. --price gives one.")
+        out(f"? the price is unknown: {', '.join(names)}. `cost --price` takes one.")
 
 
 def _row(line: _Line, bill: Bill, largest: float) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import wraps
+from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeAlias
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
 import typer
 
@@ -34,6 +35,7 @@ MessageId = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 P = ParamSpec("P")
+Plain = TypeVar("Plain", bound=Callable[..., None])
 Work: TypeAlias = Callable[P, Coroutine[Any, Any, None]]
 
 _LARGEST_ID = 2**63 - 1
@@ -47,10 +49,25 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Work[P]], Wo
         def blocking(*args: P.args, **kwargs: P.kwargs) -> None:
             asyncio.run(work(*args, **kwargs))
 
-        app.command(name)(blocking)
+        app.command(name, help=_help(work))(blocking)
         return work
 
     return register
+
+
+def plain_command(app: typer.Typer) -> Callable[[Plain], Plain]:
+    """Make a function that waits for nothing a command of ``app``."""
+
+    def register(work: Plain) -> Plain:
+        return app.command(help=_help(work))(work)
+
+    return register
+
+
+def _help(work: Callable[..., object]) -> str:
+    """What a docstring says, a line for each paragraph: a terminal breaks it where it must."""
+    paragraphs = (getdoc(work) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def default_store() -> Path:

@@ -23,6 +23,7 @@ from sessiontree.cli.opening import (
     default_store,
     find,
     opened,
+    plain_command,
 )
 from sessiontree.cli.screen import document, out, progress, sink, table, tell
 from sessiontree.errors import FormatError, SessionTreeError
@@ -164,7 +165,7 @@ async def export(
         tell(show.redacted(redactor))
 
 
-@app.command()
+@plain_command(app)
 def formats(as_json: AsJson = False) -> None:
     """List the formats that conversations come in and go out by."""
     from sessiontree.transfer import formats_known, shows
@@ -212,7 +213,7 @@ async def _ask(chat: Conversation) -> None:
         raise SessionTreeError(f"conversation {chat.id} was not deleted")
 
 
-@app.command()
+@plain_command(app)
 def demo(
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="By default a new one.")

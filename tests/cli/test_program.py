@@ -188,3 +188,10 @@ def test_listing_imports_nothing_heavy(store: Path, ids: dict[str, int]):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_breaks_its_lines_where_the_terminal_ends(program: Program):
+    told = program("import", "--help").stdout
+    assert "was imported before is not imported again" in " ".join(told.split())
+    lines = [line.strip() for line in told.splitlines()]
+    assert "again." not in lines  # a line of the source is none of the terminal's

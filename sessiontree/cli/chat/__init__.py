@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from sessiontree.cli.opening import StoreName
+from sessiontree.cli.opening import StoreName, plain_command
 
 app = typer.Typer()
 
@@ -32,7 +32,7 @@ class Provider(StrEnum):
     anthropic = "anthropic"
 
 
-@app.command()
+@plain_command(app)
 def chat(
     name: Annotated[
         str | None,
