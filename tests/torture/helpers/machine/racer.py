@@ -22,6 +22,8 @@ from sessiontree import Conversation, HeadMoved
 
 SHARED = 4
 """Conversations that everybody writes to."""
+PATIENCE = 1_800.0
+"""Seconds: on a machine that has much else to do, the turn of one of 16 may come late."""
 
 
 class Racer:
@@ -103,7 +105,7 @@ async def _all(work: list[Any]) -> None:
 
 
 async def race(target: str, number: int, tasks: int, turns: int, seed: int) -> None:
-    async with sessiontree.open_store(target) as store:
+    async with sessiontree.open_store(target, busy_timeout=PATIENCE) as store:
         racers = [
             Racer(store, number * tasks + task, random.Random(f"{seed}/{number}/{task}"))
             for task in range(tasks)
