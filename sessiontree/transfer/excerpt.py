@@ -10,8 +10,9 @@ from sessiontree.core.message import Message
 from sessiontree.core.records import Checkpoint, ConversationInfo, Move
 from sessiontree.core.tree import Node, SkeletonRow, Tree
 from sessiontree.formats.redact import Redactor
-from sessiontree.formats.writing.detail import Detail
+from sessiontree.formats.writing.detail import Detail, is_role_shown
 from sessiontree.transfer.order import Order, Straight
+from sessiontree.transfer.outline import Outline
 
 
 class Excerpt:
@@ -57,6 +58,9 @@ class Excerpt:
         """The message without secrets, where that is wished. Whoever watches is told of it."""
         if self._watched is not None:
             self._watched()
+        return self._redacted(message)
+
+    def _redacted(self, message: Message) -> Message:
         return message if self._redactor is None else self._redactor.message(message)
 
     async def checkpoints(self) -> list[Checkpoint]:
@@ -107,15 +111,33 @@ class Excerpt:
         order.see_head(chat.head)
         return order
 
+    async def outline(self) -> Outline:
+        """The order of the messages, and where those that the level of detail shows stand."""
+        chat, outline = self._chat, Outline()
+        async for message in chat.iter_messages() if self.whole_tree else chat.iter_path():
+            is_shown = is_role_shown(message.role, self.detail)
+            outline.add(message.id, message.parent_id, is_shown)
+        outline.see_head(chat.head)
+        return outline
+
     async def in_order(self, order: Order | Straight) -> AsyncIterator[Message]:
         """Depth first, the path of the head first; in memory that hardly grows."""
         if isinstance(order, Straight):
             async for message in self.messages():
                 yield message
             return
+        async for message in self._runs(order):
+            yield self.clean(message)
+
+    async def in_order_again(self, order: Order) -> AsyncIterator[Message]:
+        """The same for who has read them once: whoever watches is not told a second time."""
+        async for message in self._runs(order):
+            yield self._redacted(message)
+
+    async def _runs(self, order: Order) -> AsyncIterator[Message]:
         for last, count in order.runs():
             for message in await self._chat.path(last, newest=count):
-                yield self.clean(message)
+                yield message
 
     async def full_tree(self) -> Tree:
         """The skeleton of the whole tree, whatever is exported; its previews as they are."""

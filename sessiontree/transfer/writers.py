@@ -124,12 +124,15 @@ async def _markdown(excerpt: Excerpt) -> Pieces:
 async def _html(excerpt: Excerpt) -> Pieces:
     from sessiontree.formats.writing.html import Page  # with markdown-it, 40 ms
 
-    tree = await excerpt.tree()
-    shows = _shows(excerpt, len(tree), len(tree.leaves()))
-    page = Page(excerpt.info, tree, shows, excerpt.detail)
+    outline, labels = await excerpt.outline(), await excerpt.labels()
+    shows = _shows(excerpt, len(outline), outline.leaves())
+    page = Page(excerpt.info, outline, labels, shows, excerpt.detail)
     yield page.begin()
-    async for message in excerpt.in_order(Order.of(tree)):
+    async for message in excerpt.in_order(outline):
         yield page.article(message)
+    yield page.begin_rows()
+    async for message in excerpt.in_order_again(outline):
+        yield page.row(message)
     yield page.end()
 
 

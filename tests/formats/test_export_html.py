@@ -20,8 +20,9 @@ from sessiontree.core.message import Message
 from sessiontree.core.records import ConversationInfo
 from sessiontree.core.tree import Tree
 from sessiontree.formats.writing import blocks
-from sessiontree.formats.writing.detail import Detail
+from sessiontree.formats.writing.detail import Detail, is_role_shown
 from sessiontree.formats.writing.html import Page
+from sessiontree.transfer.outline import Outline
 
 OWN_TAGS = {
     *(
@@ -58,10 +59,19 @@ def page_of(
     detail: Detail = "full",
 ) -> str:
     tree = tree_of(messages, messages[-1].id if head is None else head, labels)
-    page = Page(about or info(), tree, "the whole tree", detail)
+    page = Page(about or info(), places_of(tree, detail), labels or {}, "the whole tree", detail)
     by_id = {each.id: each for each in messages}
     articles = [page.article(by_id[node.id]) for node in tree.nodes]
-    return "".join([page.begin(), *articles, page.end()])
+    rows = [page.row(by_id[node.id]) for node in tree.nodes]
+    return "".join([page.begin(), *articles, page.begin_rows(), *rows, page.end()])
+
+
+def places_of(tree: Tree, detail: Detail = "full") -> Outline:
+    places = Outline()
+    for node in sorted(tree.nodes, key=lambda node: node.id):
+        places.add(node.id, node.parent_id, is_role_shown(node.role, detail))
+    places.see_head(tree.head)
+    return places
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -104,6 +114,18 @@ def test_the_outline_has_its_rows_in_display_order_each_after_the_one_it_follows
     assert [row[1] for row in rows] == [-1, 0, 1, 2, 3, 4, 3, 6, 3, 8]
     assert data["head"] == 5
     assert all(above < at for at, (_, above, *_) in enumerate(rows))
+
+
+def test_a_result_says_of_which_tool_it_is_on_every_branch_that_leaves_an_open_call():
+    """
+    1 ask ─ 2 call ─┬ 3 result ─ 4 thanks
+                    └ 5 result
+    """
+    first = chain(said("ask"), calling("c1", "Bash"), answering("c1", "one"), said("thanks"))
+    other = message(answering("c1", "two"), 5, 2, depth=2)
+    text = shown_text(page_of([*first, other], head=4))
+    assert "Result Bash one" in text
+    assert "Result Bash two" in text
 
 
 def test_nothing_on_the_page_comes_from_elsewhere():
@@ -183,8 +205,8 @@ def test_a_level_shows_less_and_what_is_left_hangs_together():
 
 
 def test_an_empty_conversation_is_a_page_too():
-    page = Page(info(head=None), Tree.build([]), "the active path, 0 messages")
-    assert data_of(page.begin() + page.end()) == {"head": -1, "rows": []}
+    page = Page(info(head=None), places_of(Tree.build([])), {}, "the active path, 0 messages")
+    assert data_of(page.begin() + page.begin_rows() + page.end()) == {"head": -1, "rows": []}
 
 
 def test_a_very_long_text_is_shown_as_it_is():

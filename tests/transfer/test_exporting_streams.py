@@ -14,7 +14,7 @@ from sessiontree.conversation import handle
 from sessiontree.transfer import export, exporting, order
 
 SHORT, LONG = 200, 800
-STREAMED = ["jsonl", "markdown", "csv", "claude_code", "pi"]
+STREAMED = ["jsonl", "markdown", "html", "csv", "claude_code", "pi"]
 
 
 async def filled(store: sessiontree.Store, count: int) -> Conversation:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, cast, get_args
 
-from sessiontree.core.message import Message, Part
+from sessiontree.core.message import Message, Part, Role
 from sessiontree.errors import FormatError
 from sessiontree.formats import shapes
 
@@ -32,16 +32,27 @@ def checked(detail: str) -> Detail:
     return detail
 
 
+def is_role_shown(role: Role, detail: Detail) -> bool:
+    """True when a level shows messages of a role. What one of them says may still be nothing."""
+    return detail == "full" or role in _ROLES[detail]
+
+
+_ROLES: dict[Detail, tuple[Role, ...]] = {
+    "high": ("system", "user", "assistant", "tool"),
+    "low": ("user", "assistant"),
+    "user-only": ("user",),
+}
+
+
 def parts_shown(message: Message, detail: Detail) -> list[Part] | None:
     """The parts of a message that a level shows; None when it does not show the message.
     A call without ``arguments`` is shown by its name."""
     if detail == "full":
         return message.parts
-    if detail == "high":
-        return None if message.role == "mark" else _shortened(message.parts)
-    roles = ("user",) if detail == "user-only" else ("user", "assistant")
-    if message.role not in roles:
+    if not is_role_shown(message.role, detail):
         return None
+    if detail == "high":
+        return _shortened(message.parts)
     return [_brief(part) for part in message.parts if _is_said(part)] or None
 
 

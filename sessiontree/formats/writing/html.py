@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from sessiontree.core.message import Message, Part
-from sessiontree.core.outline import Row, outline
 from sessiontree.core.records import ConversationInfo
-from sessiontree.core.tree import Node, Tree
 from sessiontree.formats.transcript import kind_of
 from sessiontree.formats.writing import blocks
 from sessiontree.formats.writing.detail import Detail, parts_shown
 from sessiontree.formats.writing.lines import as_json
+from sessiontree.formats.writing.places import Place, Places
 from sessiontree.formats.writing.times import iso, minute
 
 NAMES = {
@@ -39,19 +37,28 @@ NAMES = {
 
 
 class Page:
-    """The page of a tree (of a path, one without branches): ``begin``, then an ``article`` for
-    each message in display order, then ``end``."""
+    """The page of a tree (of a path, one without branches), a piece at a time: ``begin``, then
+    an ``article`` for each message in display order, ``begin_rows``, a ``row`` for each in the
+    same order, ``end``. What it holds does not grow with the messages."""
 
     def __init__(
-        self, info: ConversationInfo, tree: Tree, shows: str, detail: Detail = "full"
+        self,
+        info: ConversationInfo,
+        places: Places,
+        labels: Mapping[int, Sequence[str]],
+        shows: str,
+        detail: Detail = "full",
     ) -> None:
+        """``labels``: message id → its checkpoints. ``places`` knows what ``detail`` shows."""
         self._info = info
+        self._places = places
+        self._labels = labels
         self._shows = shows
         self._detail: Detail = detail
-        self._rows = {row.node.id: row for row in outline(tree, show=_shown(detail))}
-        self._above = _shown_above(tree, self._rows)
         self._tools: dict[str, str] = {}
-        """Call id → the tool it called, of the newest call so far: results may not say."""
+        """Call id → the tool it called, of the calls that are open: results may not say."""
+        self._tools_at: dict[int, dict[str, str]] = {}
+        """The same at messages with open calls that several messages follow."""
 
     def begin(self) -> str:
         """The page up to its first message."""
@@ -59,12 +66,27 @@ class Page:
 
     def article(self, message: Message) -> str:
         """One message; "" when the level of detail does not show it."""
-        row = self._rows.get(message.id)
+        self._see_calls(message)
+        place = self._places.place(message.id)
+        said = ""
+        if place is not None:
+            parts = [self._named(part) for part in parts_shown(message, self._detail) or []]
+            labels = self._labels.get(message.id, ())
+            said = _article(message, place, labels, blocks.body(parts))
+        self._forget_calls(message)
+        return said
+
+    def _see_calls(self, message: Message) -> None:
+        if message.parent_id in self._tools_at:
+            self._tools = dict(self._tools_at[message.parent_id])
         self._tools |= {call.id: call.name for call in message.tool_calls}
-        if row is None:
-            return ""
-        parts = [self._named(part) for part in parts_shown(message, self._detail) or []]
-        return _article(row, message, self._above[message.id], blocks.body(parts))
+
+    def _forget_calls(self, message: Message) -> None:
+        """What follows a message answers no other calls than those that are open there."""
+        if message.is_boundary:
+            self._tools = {}
+        elif self._places.is_fork(message.id):
+            self._tools_at[message.id] = dict(self._tools)
 
     def _named(self, part: Part) -> Part:
         if part.get("type") != "tool_call_response" or part.get("name"):
@@ -72,33 +94,27 @@ class Page:
         name = self._tools.get(str(part.get("id")))
         return part | {"name": name} if name else part
 
+    def begin_rows(self) -> str:
+        """What comes behind the last message, up to the first row of the outline: these are
+        data, for the script."""
+        head = self._places.head_row()
+        return f'</main>\n<script type="application/json" id="data">{{"head":{head},"rows":['
+
+    def row(self, message: Message) -> str:
+        """The row of a message; "" when it is not shown."""
+        place = self._places.place(message.id)
+        if place is None:
+            return ""
+        labels = list(self._labels.get(message.id, ()))
+        told = [message.id, place.row_above, place.level, message.role, message.preview, labels]
+        data = as_json(told)
+        for character in "<>&":
+            data = data.replace(character, f"\\u{ord(character):04x}")
+        return f",{data}" if place.row else data
+
     def end(self) -> str:
-        """What comes behind the last message: the rows of the outline, for the script."""
-        return _end(list(self._rows.values()), self._above)
-
-
-def _shown(detail: Detail) -> Callable[[Node], bool] | None:
-    """By role; what a message of such a role says may still be nothing."""
-    if detail == "full":
-        return None
-    roles = {
-        "high": ("system", "user", "assistant", "tool"),
-        "low": ("user", "assistant"),
-        "user-only": ("user",),
-    }[detail]
-    return lambda node: node.role in roles
-
-
-def _shown_above(tree: Tree, shown: Container[int]) -> dict[int, int | None]:
-    """For each message the nearest shown one that it follows."""
-    above: dict[int | None, int | None] = {None: None}
-    found: dict[int, int | None] = {}
-    for node in tree.nodes:  # a message comes after the one it follows
-        parent = node.parent_id
-        is_shown = parent is not None and parent in shown
-        above[node.id] = parent if is_shown else above[parent]
-        found[node.id] = above[node.id]
-    return found
+        """What comes behind the last row."""
+        return "]}</script>\n</body>\n</html>\n"
 
 
 def _begin(info: ConversationInfo, shows: str) -> str:
@@ -162,52 +178,35 @@ _TOOLS = """<nav class="tools" aria-label="Tree">
 </nav>"""
 
 
-def _article(row: Row, message: Message, above: int | None, said: str) -> str:
-    """One message. ``above``: the shown message that it follows; ``said``: its body."""
-    node = row.node
-    classes = node.role if row.on_path else f"{node.role} off"
+def _article(message: Message, place: Place, labels: Sequence[str], said: str) -> str:
+    """One message; ``said`` is its body."""
+    name, role, above = message.id, message.role, place.above
+    classes = role if place.on_path else f"{role} off"
     facts = [
-        f'<a class="role" href="#m{node.id}">{NAMES[node.role]} {node.id}</a>',
+        f'<a class="role" href="#m{name}">{NAMES[role]} {name}</a>',
         f'<time datetime="{iso(message.created_at)}">{minute(message.created_at)}</time>',
         *([f"<code>{blocks.text(message.model)}</code>"] if message.model else []),
         *([blocks.text(kind)] if (kind := kind_of(message)) else []),
-        *(f'<b class="label">⚑ {blocks.text(label)}</b>' for label in node.labels),
-        *(['<b class="head">head</b>'] if row.is_head else []),
-        *([_switch(row)] if row.count > 1 else []),
+        *(f'<b class="label">⚑ {blocks.text(label)}</b>' for label in labels),
+        *(['<b class="head">head</b>'] if place.is_head else []),
+        *([_switch(place)] if place.siblings > 1 else []),
     ]
     where = f'after <a href="#m{above}">message {above}</a>' if above else "from the beginning"
-    begins = f'<p class="from">Another branch goes on {where}.</p>' if row.index > 1 else ""
+    begins = f'<p class="from">Another branch goes on {where}.</p>' if place.sibling > 1 else ""
     facts_line = " ".join(facts)
     return (
-        f'<article id="m{node.id}" class="{classes}">{begins}'
+        f'<article id="m{name}" class="{classes}">{begins}'
         f"<header>{facts_line}</header>{said}</article>\n"
     )
 
 
-def _switch(row: Row) -> str:
+def _switch(place: Place) -> str:
     """Sibling 2/3, with a button to either side."""
     return (
         '<span class="switch"><button type="button" data-step="-1" aria-label="Previous sibling">'
-        f"&lsaquo;</button><span>{row.index}/{row.count}</span>"
+        f"&lsaquo;</button><span>{place.sibling}/{place.siblings}</span>"
         '<button type="button" data-step="1" aria-label="Next sibling">&rsaquo;</button></span>'
     )
-
-
-def _end(rows: Iterable[Row], above: Mapping[int, int | None]) -> str:
-    place: dict[int | None, int] = {None: -1}
-    told: list[list[Any]] = []
-    head = -1
-    for at, row in enumerate(rows):
-        node = row.node
-        place[node.id] = at
-        head = at if row.on_path else head
-        told.append(
-            [node.id, place[above[node.id]], row.level, node.role, node.preview, list(node.labels)]
-        )
-    data = as_json({"head": head, "rows": told})
-    for character in "<>&":
-        data = data.replace(character, f"\\u{ord(character):04x}")
-    return f'</main>\n<script type="application/json" id="data">{data}</script>\n</body>\n</html>\n'
 
 
 @cache
