@@ -96,13 +96,13 @@ def _measure(name: str, bench: Bench) -> list[Figure]:
     with tempfile.TemporaryDirectory(dir=bench.folder) as own:
         if name == EXPORTS:
             return exports.figures(Path(own), bench.pick(1_000_000, 20_000))
-        return _imports(name, Path(own), bench)
+        return imports(name, Path(own), bench)
 
 
 # --- imports ----------------------------------------------------------------------------
 
 
-def _imports(format: str, folder: Path, bench: Bench) -> list[Figure]:
+def imports(format: str, folder: Path, bench: Bench) -> list[Figure]:
     """Rate and memory of one format."""
     file = folder / "session.jsonl"
     rows = session_files.write(file, format, bench.pick(SIZE, 2_000_000))

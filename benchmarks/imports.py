@@ -17,6 +17,6 @@ from measure import Bench, Figure
 async def run(bench: Bench) -> AsyncIterator[Figure]:
     for name in session_files.FORMATS:
         with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
-            measured = formats._imports(name, Path(folder), bench)  # pyright: ignore[reportPrivateUsage]
+            measured = formats.imports(name, Path(folder), bench)
             for figure in measured:
                 yield figure
