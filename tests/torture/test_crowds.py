@@ -111,7 +111,7 @@ async def test_what_is_durable_is_told_though_one_of_the_next_fails_while_the_st
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The group begins again, and another process may have come between."""
-    target = tmp_path / "s.db"
+    target, held = tmp_path / "s.db", threading.Event()
     together, apart = Writer._run_together, Writer._run_apart
     with contextlib.closing(
         sqlite3.connect(target, isolation_level=None, check_same_thread=False)
@@ -123,6 +123,7 @@ async def test_what_is_durable_is_told_though_one_of_the_next_fails_while_the_st
         def after_another(self: Writer, db: sqlite3.Connection, *rest: Any) -> None:
             db.execute("ROLLBACK")
             other.execute("BEGIN IMMEDIATE")
+            held.set()
             monkeypatch.undo()
             apart(self, db, *rest)
 
@@ -135,7 +136,7 @@ async def test_what_is_durable_is_told_though_one_of_the_next_fails_while_the_st
                 tasks, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED
             )
             assert done
-            assert other.in_transaction
+            assert await asyncio.to_thread(held.wait, PATIENCE)  # told first, held a moment later
             other.execute("ROLLBACK")
             assert await outcomes(tasks) == [None] * 40
     assert await words(target) == {str(n): ["one"] for n in range(40)}
