@@ -10,8 +10,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from sessiontree.core.tree import Tree
-
 NONE = -1
 RUN = 500
 """Messages of a run, at most."""
@@ -44,15 +42,6 @@ class Order:
         self._ids = array("q")  # the others hold places in it
         self._parents = array("i")
         self._on_path = bytearray()
-
-    @classmethod
-    def of(cls, tree: Tree) -> Order:
-        """The order of a tree that is in memory."""
-        order = cls()
-        for node in sorted(tree.nodes, key=lambda node: node.id):
-            order.add(node.id, node.parent_id)
-        order.see_head(tree.head)
-        return order
 
     def __contains__(self, message_id: int) -> bool:
         at = self._index(message_id)

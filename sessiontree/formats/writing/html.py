@@ -39,7 +39,7 @@ NAMES = {
 class Page:
     """The page of a tree (of a path, one without branches), a piece at a time: ``begin``, then
     an ``article`` for each message in display order, ``begin_rows``, a ``row`` for each in the
-    same order, ``end``. What it holds does not grow with the messages."""
+    same order, ``end``. It holds the names of tools at open calls, and nothing of the rest."""
 
     def __init__(
         self,
