@@ -27,7 +27,7 @@ from sessiontree.formats import jsonl, transcripts
 from sessiontree.formats.document import DocumentReader
 from sessiontree.formats.planting import Closing, Rest, plan
 from sessiontree.formats.skeleton import ROOT, Skeleton, lines_in
-from sessiontree.formats.transcript import Note, Notes, Reader, Source
+from sessiontree.formats.transcript import Note, Notes, Reader, Source, storable
 from sessiontree.transfer import account, foreign
 from sessiontree.transfer.account import Import
 from sessiontree.transfer.messages import Maker
@@ -169,7 +169,7 @@ def _title(skeleton: Skeleton, topic: int) -> str | None:
         if tells is None or not tells.title or skeleton.topic[i] != topic:
             continue
         if not isinstance(tells.ref, str) or tells.ref in skeleton.ids:
-            title = tells.title
+            title = storable(tells.title)
     return title
 
 
