@@ -40,6 +40,8 @@ def entries_of(turn: Turn, shape: Shape, codecs: Codecs) -> list[Entry]:
 
 def _opened(shape: Shape, native: dict[str, Any], item: Item, edits: Edits) -> Entry:
     entry = shape.open(native)
+    if entry.sender == "user" and "call" in entry.kinds and "result" not in entry.kinds:
+        entry.sender, entry.native = "assistant", None  # a damaged row: only it may call
     entry.sources = (item.id,)
     entry.position = item.depth
     if edits.is_stale:

@@ -347,3 +347,36 @@ async def test_whatever_sizes_an_error_tells_a_recovery_ends_and_is_valid(
     assert told is not None
     assert told.after <= told.before
     assert violations(await chat.window(target="openai_chat")) == []
+
+
+CALLS = {
+    "anthropic": {"type": "tool_use", "id": "toolu_2", "name": "read", "input": {}},
+    "bedrock": {"toolUse": {"toolUseId": "toolu_2", "name": "read", "input": {}}},
+    "gemini": {"functionCall": {"id": "toolu_2", "name": "read", "args": {}}},
+}
+
+
+@pytest.mark.parametrize("stored", CALLS)
+@pytest.mark.parametrize("target", TARGETS)
+async def test_a_damaged_row_in_which_the_user_calls_is_sent_as_the_assistants(
+    chat: Conversation, stored: str, target: str
+) -> None:
+    """A call and its result, and then a call that bears the wrong role, as one finds in files."""
+    field = "parts" if stored == "gemini" else "content"
+    before = {"role": "assistant", "content": None, "tool_calls": [openai_call("toolu_1")]}
+    await chat.append(
+        [
+            {"role": "user", "content": "look"},
+            before,
+            {"role": "tool", "tool_call_id": "toolu_1", "content": "interrupted"},
+            {"role": "user", field: [CALLS[stored]]},
+            {"role": "tool", "tool_call_id": "toolu_2", "content": "found"},
+        ]
+    )
+    window = await chat.window(target=target)
+    assert window.ready
+    assert sessiontree.violations(window.messages, target) == []
+
+
+def openai_call(call_id: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "look", "arguments": "{}"}}
