@@ -176,7 +176,8 @@ def test_shake_leaves_a_line_for_old_results(talk: Talk):
 
 
 def test_snapshot_sends_pages_to_a_model_that_sees_them(talking: Talking):
-    talk = talking(["word " * 3_000, "ok", "done"])
+    numbers = " ".join(f"{n * 7919:x}" for n in range(2_500))  # tokens enough by any count
+    talk = talking([numbers, "ok", "done"])
     talk.model = "claude-opus-5-5" if talk.provider == "anthropic" else "gpt-5.5"
     talk("one\ntwo\n", "--topic", "T-1")
     said = talk("/snapshot\nthree\n", "--topic", "T-1")
