@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sessiontree.cli.chat.endpoint import EndpointError
 from sessiontree.cli.wording import why_in_chat
 from sessiontree.core.window import Budget, Window
-from sessiontree.errors import ReclaimRefused
+from sessiontree.errors import BudgetTooSmall, ReclaimRefused
 
 if TYPE_CHECKING:
     from sessiontree.cli.chat.loop import Session
@@ -150,10 +150,23 @@ async def recover(session: Session, window: Window, error: EndpointError) -> boo
     done = await session.chat.recover(window, error.cause) if found else None
     if found is None or done is None:
         return False
-    session.limits.budget = found.as_budget(session.limits.budget)
+    budget = found.as_budget(session.limits.budget)
+    await _require_room(session, budget, done)
+    session.limits.budget = budget
     did = told(done) if done.marks else "older turns are left out"
     session.terminal.note(f"(refused as {_how_large(found)}; {did}; asking again)")
     return True
+
+
+async def _require_room(session: Session, budget: Budget, done: Reclaimed) -> None:
+    """BudgetTooSmall when the marks did not help, for the prompt alone is too large: they are
+    taken back then."""
+    try:
+        await session.window(replace(budget, messages=session.limits.messages))
+    except BudgetTooSmall:
+        if done.marks:
+            await session.chat.undo()
+        raise
 
 
 def _how_large(found: Recovery) -> str:

@@ -82,3 +82,13 @@ def test_an_answer_that_leaves_no_room_for_a_prompt_is_told_by_the_option(only_o
     assert said.notes[-1].endswith("lower --max-tokens)")
     assert talk.path() == [("user", "hi")]
     assert talk("/retry\n", "--topic", "T-1", "--max-tokens", 500).code == 0
+
+
+def test_marks_that_cannot_help_are_taken_back(talking: Talking):
+    talk = talking(context_limit=600)
+    talk("one, please\ntwo\n", "--topic", "T-1")
+    before = talk.path()
+    said = talk("word " * 4_000 + "\n/retry\n", "--topic", "T-1")
+    assert said.code == 1
+    assert "asking again" not in said.err
+    assert [role for role, _ in talk.path()] == [*(role for role, _ in before), "user"]
