@@ -53,9 +53,20 @@ class Shown:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
-    def until(self, words: str) -> str:
+    def press(self, key: str, words: str) -> str:
+        """Press a key until words are shown: readline hears a signal that comes just before it
+        waits at the next key only."""
+        for _ in range(5):
+            self.type(key)
+            try:
+                return self.until(words, PATIENCE / 5)
+            except AssertionError:
+                continue
+        return self.until(words, 0)
+
+    def until(self, words: str, patience: float = PATIENCE) -> str:
         """Wait for words that were not waited for before; what was shown with them."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while words not in self.plain[self._seen :]:
             if not select.select([self._ours], [], [], max(0, end - time.monotonic()))[0]:
                 raise AssertionError(f"{words!r} was not shown in {self.plain[self._seen :]!r}")
