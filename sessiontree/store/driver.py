@@ -46,7 +46,7 @@ _NAMES: dict[int, type[StoreError]] = {
 
 LOG_PAGES = 4_000
 """Pages in the log, 16 MB, from which on a commit folds them into the file, with two waits for
-the disk. SQLite's 1,000 would cost a crowd of writers a tenth of its turns."""
+the disk. With SQLite's 1,000 a crowd of writers would wait so four times as often."""
 
 
 @contextmanager

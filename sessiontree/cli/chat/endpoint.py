@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
@@ -97,6 +98,26 @@ def sdk(name: str) -> Any:
 def is_of_transport(error: Exception) -> bool:
     """Errors of the SDKs' HTTP library, which they let through in the middle of a stream."""
     return type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2")
+
+
+@contextmanager
+def our_errors(sdk: Any, kind: type[Exception], key: str, url: str) -> Generator[None]:
+    """Turn what an SDK raises into ``EndpointError``. ``kind``: the root of its own errors;
+    ``key``: the variable that holds the key; ``url``: who was asked."""
+    try:
+        yield
+    except EndpointError:
+        raise
+    except sdk.APIConnectionError as error:
+        raise unreachable(error, url) from error
+    except kind as error:
+        raise refused(error, key) from error
+    except UNREADABLE as error:
+        raise unreadable(error, url) from error
+    except Exception as error:
+        if not is_of_transport(error):
+            raise
+        raise broke_off(error) from error
 
 
 _HINTS = {

@@ -7,21 +7,16 @@ from contextlib import aclosing
 from typing import Any
 
 from sessiontree.cli.chat.endpoint import (
-    UNREADABLE,
     Answer,
-    EndpointError,
     Event,
     Json,
     Stop,
     Text,
     Thought,
     broke_off,
-    is_of_transport,
     joined,
-    refused,
+    our_errors,
     sdk,
-    unreachable,
-    unreadable,
 )
 
 KEY = "OPENAI_API_KEY"
@@ -59,23 +54,10 @@ class ThroughOpenAI:
         self, request: Mapping[str, Any], tools: Sequence[Json]
     ) -> AsyncGenerator[Event, None]:
         """See ``Endpoint.stream``."""
-        sdk = self._sdk
-        try:
+        with our_errors(self._sdk, self._sdk.OpenAIError, KEY, self._url):
             async with aclosing(self._events(dict(request), tools)) as events:
                 async for event in events:
                     yield event
-        except EndpointError:
-            raise
-        except sdk.APIConnectionError as error:
-            raise unreachable(error, self._url) from error
-        except sdk.OpenAIError as error:
-            raise refused(error, KEY) from error
-        except UNREADABLE as error:
-            raise unreadable(error, self._url) from error
-        except Exception as error:
-            if not is_of_transport(error):
-                raise
-            raise broke_off(error) from error
 
     async def _events(self, request: Json, tools: Sequence[Json]) -> AsyncGenerator[Event, None]:
         gathered = _Gathered()
