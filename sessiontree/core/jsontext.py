@@ -117,6 +117,8 @@ _STRINGS: set[type[Any]] = {str}
 
 def _refuse_what_json_changes(root: object, what: str) -> None:
     """Walk ``root`` without recursion; the path is only built when there is an error."""
+    if type(root) is dict and _is_flat(cast("dict[object, object]", root)):
+        return
     level: list[object] = [root]
     for _ in range(MAX_NESTING + 1):
         deeper: list[object] = []
@@ -127,6 +129,11 @@ def _refuse_what_json_changes(root: object, what: str) -> None:
             return
         level = deeper if len(deeper) < _MANY else _each_once(deeper)
     raise _too_deep(what, " or contains itself")
+
+
+def _is_flat(value: dict[object, object]) -> bool:
+    """Whether there is nothing in it but what JSON has, on one level, as in most messages."""
+    return _SCALARS.issuperset(map(type, value.values())) and _STRINGS.issuperset(map(type, value))
 
 
 def _each_once(values: list[object]) -> list[object]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, cast
 
 from sessiontree.core.message import Role, ToolCall, ToolResult
 from sessiontree.core.tokens import estimate
-from sessiontree.formats.glance import first_line
-from sessiontree.formats.shapes import arguments_text, parsed_arguments
+from sessiontree.formats.glance import arguments_text, first_line
+from sessiontree.formats.shapes import parsed_arguments
 
 NAME = "openai_chat"
 

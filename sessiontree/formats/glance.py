@@ -25,14 +25,21 @@ tokens_of_text = estimate
 
 def first_line(text: str) -> str:
     """The first line that shows something, at most 120 characters, "…" where it was cut."""
+    start = text[: PREVIEW_CHARS + 1]
+    if start.isprintable() and start[:1] > " ":  # as most texts are
+        return _shortened(start.rstrip())
     found = _LINE.search(text)
     while found is not None:
         line = found[0]
         line = line.rstrip() if line.isprintable() else _UNSHOWABLE.sub(" ", line).strip()
         if line:
-            return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+            return _shortened(line)
         found = _LINE.search(text, found.end())
     return ""
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
 def preview_of(parts: Sequence[Part], calls: Sequence[ToolCall] = ()) -> str:
