@@ -34,7 +34,7 @@ def test_a_window_is_within_its_budget_and_valid_or_says_by_how_much_not(message
     assert found.tokens <= budget
     assert violations(found) == []
     shape = rules.shape_of(target)
-    meter = Meter(shape, None, None, False)
+    meter = Meter(shape, None, None, None)
     again = meter.entries([shape.open(message) for message in found.messages])
     assert again <= budget
 
