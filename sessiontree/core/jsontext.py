@@ -117,7 +117,7 @@ _STRINGS: set[type[Any]] = {str}
 
 def _refuse_what_json_changes(root: object, what: str) -> None:
     """Walk ``root`` without recursion; the path is only built when there is an error."""
-    if type(root) is dict and _is_flat(cast("dict[object, object]", root)):
+    if _is_flat(root):
         return
     level: list[object] = [root]
     for _ in range(MAX_NESTING + 1):
@@ -131,8 +131,11 @@ def _refuse_what_json_changes(root: object, what: str) -> None:
     raise _too_deep(what, " or contains itself")
 
 
-def _is_flat(value: dict[object, object]) -> bool:
+def _is_flat(root: object) -> bool:
     """Whether there is nothing in it but what JSON has, on one level, as in most messages."""
+    if type(root) is not dict:
+        return False
+    value = cast("dict[object, object]", root)
     return _SCALARS.issuperset(map(type, value.values())) and _STRINGS.issuperset(map(type, value))
 
 

@@ -22,9 +22,9 @@ from sessiontree.store.heads import (
     record,
     set_checkpoint,
 )
-from sessiontree.store.messages import by_key_of, insert, next_message_id, row_of
+from sessiontree.store.messages import by_key_of, insert, is_small, row_of
 from sessiontree.store.statements import statements
-from sessiontree.store.units import Together
+from sessiontree.store.units import Together, bounded_where
 
 SQL = statements()
 
@@ -88,7 +88,12 @@ def _append(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -> list
     return done
 
 
-append: Together[int, Append, Appended] = Together(_append)
+def is_short(_conversation: int, wish: Append, *_more: object) -> bool:
+    """Whether an append is of a usual size: not an import."""
+    return is_small(wish.messages)
+
+
+append: Together[int, Append, Appended] = bounded_where(is_short)(Together(_append))
 """``append(db, conversation, wish)``: save messages in a row, and move the head to the last."""
 
 
@@ -105,10 +110,10 @@ def _apart(calls: Sequence[tuple[int, Append]]) -> Iterator[list[tuple[int, Appe
 
 def _append_apart(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -> list[Appended]:
     begun: list[_Begun] = []
-    new_id = next_message_id(db)
+    taken = 0
     for conversation, wish in calls:
-        begun.append(_begin(db, conversation, wish, new_id))
-        new_id += len(begun[-1].fresh)
+        begun.append(_begin(db, conversation, wish, taken))
+        taken += len(begun[-1].fresh)
     insert(db, [row for one in begun for row in one.fresh])
     moves: list[Move] = []
     done = [_finish(db, one, moves) for one in begun]
@@ -116,9 +121,10 @@ def _append_apart(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -
     return done
 
 
-def _begin(db: sqlite3.Connection, conversation: int, wish: Append, new_id: int) -> _Begun:
+def _begin(db: sqlite3.Connection, conversation: int, wish: Append, taken: int) -> _Begun:
+    """``taken`` ids are those of messages of others, which are not written yet."""
     start = wish.expected if wish.at_head else wish.parent
-    at, place = head_and_place(db, conversation, start)
+    at, place, next_id = head_and_place(db, conversation, start)
     known = [by_key_of(db, conversation, message.key) for message in wish.messages]
     found = [row for row in known if row is not None]
     if len(found) == len(known):
@@ -130,7 +136,7 @@ def _begin(db: sqlite3.Connection, conversation: int, wish: Append, new_id: int)
             place = boundary(db, conversation, start)
     if place is None:
         raise MessageNotFound(start, conversation)
-    rows, fresh = _chain(conversation, wish, known, closed(place), new_id)
+    rows, fresh = _chain(conversation, wish, known, closed(place), next_id + taken)
     return _Begun(conversation, wish, at, start, rows, fresh)
 
 

@@ -15,7 +15,7 @@ from sessiontree.errors import (
     StoreCorrupt,
 )
 from sessiontree.store import reads
-from sessiontree.store.appending import Append, Appended, append
+from sessiontree.store.appending import Append, Appended, append, is_short
 from sessiontree.store.heads import (
     boundary,
     branch,
@@ -26,6 +26,7 @@ from sessiontree.store.heads import (
 )
 from sessiontree.store.messages import json_or_null, next_message_id
 from sessiontree.store.statements import statements
+from sessiontree.store.units import bounded, bounded_where
 
 SQL = statements()
 
@@ -126,6 +127,7 @@ def _copy_landmarks(
             db.execute(SQL["set_reference"], remapped)
 
 
+@bounded
 def rewind(
     db: sqlite3.Connection, conversation: int, label: str, digest: NewMessage | None, now: int
 ) -> MessageRow | None:
@@ -147,6 +149,7 @@ class Stepped(NamedTuple):
     back: MessageRow | None
 
 
+@bounded_where(is_short)
 def append_and_rewind(
     db: sqlite3.Connection, conversation: int, wish: Append, label: str, digest: NewMessage
 ) -> Stepped:
@@ -172,6 +175,7 @@ def delete(db: sqlite3.Connection, conversation: int, owner: str | None) -> None
     db.executemany(SQL["delete_blob_if_unused"], blobs)
 
 
+@bounded
 def set_title(db: sqlite3.Connection, conversation: int, title: str | None) -> None:
     head_of(db, conversation)
     db.execute(SQL["set_title"], {"conversation": conversation, "title": title})

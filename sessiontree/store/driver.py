@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Literal
 from urllib.parse import quote
 
@@ -49,23 +49,39 @@ LOG_PAGES = 4_000
 the disk. With SQLite's 1,000 a crowd of writers would wait so four times as often."""
 
 
-@contextmanager
-def named_errors(name: str) -> Generator[None]:
-    """Turn the driver's errors into ours; ``name`` is the store they speak of."""
-    try:
-        yield
-    except sqlite3.ProgrammingError as error:
-        if "closed" in str(error):
-            raise StoreClosed(f"{name} is closed") from error
-        raise StoreError(f"{name}: {error}") from error
-    except sqlite3.IntegrityError as error:
-        raise TreeError(f"{name}: {error}", hint="nothing was saved") from error
-    except sqlite3.Error as error:
-        if "decode to UTF-8" in str(error):  # Python's own, it has no code
-            raise StoreCorrupt(f"{name}: {error}") from error
-        code = getattr(error, "sqlite_errorcode", None)
-        kind = _kind(code) if isinstance(code, int) else StoreError
-        raise kind(f"{name}: {error}{_why(kind, name)}") from error
+class named_errors:
+    """Turn the driver's errors into ours; ``name`` is the store they speak of. A function that
+    yields would cost every unit its time."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise _named(self._name, error) from error
+
+
+def _named(name: str, error: sqlite3.Error) -> TreeError | StoreError:
+    if isinstance(error, sqlite3.ProgrammingError):
+        closed = "closed" in str(error)
+        return StoreClosed(f"{name} is closed") if closed else StoreError(f"{name}: {error}")
+    if isinstance(error, sqlite3.IntegrityError):
+        return TreeError(f"{name}: {error}", hint="nothing was saved")
+    if "decode to UTF-8" in str(error):  # Python's own, it has no code
+        return StoreCorrupt(f"{name}: {error}")
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = _kind(code) if isinstance(code, int) else StoreError
+    return kind(f"{name}: {error}{_why(kind, name)}")
 
 
 def _kind(code: int) -> type[StoreError]:
@@ -123,6 +139,7 @@ class Opening:
                 uri=True,
                 timeout=self.patience,
                 isolation_level=None,
+                check_same_thread=False,  # whoever holds it uses it, see connection.py
                 cached_statements=256,
             )
             try:
@@ -145,14 +162,14 @@ class SameFile:
 
     def __init__(self, how: Opening) -> None:
         files = () if how.in_memory else (how.path, how.path + "-wal")
-        self._opened = {path: _identity(path) for path in files}
+        self._opened = [(path, _identity(path)) for path in files]
 
     def require(self) -> None:
         """StoreUnavailable when they do not."""
-        for path, opened in self._opened.items():
+        for at, (path, opened) in enumerate(self._opened):
             found = _identity(path)
             if opened is None:  # the log of a new store is made when it is first read
-                self._opened[path] = found
+                self._opened[at] = path, found
             elif found != opened:
                 raise StoreUnavailable(
                     f"{path} was removed or replaced while it was open",

@@ -21,6 +21,7 @@ from sessiontree.errors import (
 )
 from sessiontree.store import reads
 from sessiontree.store.statements import statements
+from sessiontree.store.units import bounded
 
 SQL = statements()
 
@@ -68,15 +69,16 @@ def head_of(db: sqlite3.Connection, conversation: int) -> Standing:
 
 def head_and_place(
     db: sqlite3.Connection, conversation: int, message_id: int | None
-) -> tuple[Standing, Place | None]:
-    """As ``head_of`` and ``place_of`` in one look; the place is None where there is no such
-    message, which a retry need not mind."""
+) -> tuple[Standing, Place | None, int]:
+    """As ``head_of`` and ``place_of`` in one look, and the id that the next message will get.
+    The place is None where there is no such message, which a retry need not mind."""
     row = db.execute(SQL["head_and_place"], (conversation, message_id)).fetchone()
     if row is None:
         raise ConversationNotFound(conversation)
+    next_id = (row[3] or 0) + 1
     if message_id is None:
-        return Standing._make(row[:3]), PLACE_OF_ROOTS
-    return Standing._make(row[:3]), None if row[3] is None else Place._make(row[3:])
+        return Standing._make(row[:3]), PLACE_OF_ROOTS, next_id
+    return Standing._make(row[:3]), None if row[4] is None else Place._make(row[4:]), next_id
 
 
 def place_of(db: sqlite3.Connection, conversation: int, message_id: int | None) -> Place:
@@ -132,6 +134,7 @@ def set_head(
     db.execute(SQL["set_head"], (head, move, now, conversation))
 
 
+@bounded
 def branch(
     db: sqlite3.Connection, conversation: int, to: int | None, cause: Cause, now: int
 ) -> MessageRow | None:
@@ -158,6 +161,7 @@ def retry(
     return branch(db, conversation, prompt, "retry", now)
 
 
+@bounded
 def undo(
     db: sqlite3.Connection, conversation: int, expected: int | None, now: int
 ) -> MessageRow | None:
@@ -175,6 +179,7 @@ def undo(
     return row
 
 
+@bounded
 def redo(
     db: sqlite3.Connection, conversation: int, expected: int | None, now: int
 ) -> MessageRow | None:
@@ -207,6 +212,7 @@ def find_checkpoint(db: sqlite3.Connection, conversation: int, label: str) -> Ch
     return Checkpoint(*row)
 
 
+@bounded
 def set_checkpoint(
     db: sqlite3.Connection,
     conversation: int,

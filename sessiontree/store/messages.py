@@ -25,9 +25,13 @@ from sessiontree.store.heads import (
     place_of,
 )
 from sessiontree.store.statements import statements
+from sessiontree.store.units import bounded_where
 
 SQL = statements()
 
+FEW = 32
+SMALL = 64 * 1024
+"""So many messages of so many characters, together, are written at hand."""
 BLOB_CHARACTERS = 4096
 """Content longer than this is a blob: about where a row would leave its page, so that
 walks over skeletons stay dense, and where sharing between forks begins to pay."""
@@ -149,6 +153,18 @@ def json_or_null(value: Mapping[str, Any] | str | None) -> str | None:
         return None
 
 
+def is_small(step: Sequence[NewMessage]) -> bool:
+    """Whether these are messages of a usual step, and quick to write."""
+    return len(step) <= FEW and sum(len(message.content) for message in step) <= SMALL
+
+
+def _is_short(
+    _conversation: int, _turn: int, _parent: int | None, step: Sequence[NewMessage], _now: int
+) -> bool:
+    return is_small(step)
+
+
+@bounded_where(_is_short)
 def save_draft(
     db: sqlite3.Connection,
     conversation: int,

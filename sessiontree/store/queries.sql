@@ -39,8 +39,10 @@ SELECT head_id, move_id, (SELECT max(id) FROM move WHERE conversation_id = :conv
 FROM conversation WHERE id = :conversation
 
 -- name: head_and_place
--- The same, and what a message must know of the one it follows, in one look: for the hottest way.
+-- The same, what a message must know of the one it follows, and the largest id ever given, in one
+-- look: for the hottest way.
 SELECT c.head_id, c.move_id, (SELECT max(id) FROM move WHERE conversation_id = c.id),
+       (SELECT max(seq) FROM sqlite_sequence WHERE name = 'message'),
        m.id, m.depth, m.open_calls, m.system_id
 FROM conversation c LEFT JOIN message m ON m.id = ?2 AND m.conversation_id = c.id
 WHERE c.id = ?1

@@ -16,16 +16,20 @@ from sessiontree.core.records import Checkpoint, ConversationInfo, Move
 from sessiontree.core.tree import SkeletonRow
 from sessiontree.errors import ConversationNotFound, MessageNotFound, StoreCorrupt
 from sessiontree.store.statements import statements
+from sessiontree.store.units import bounded, bounded_where
 
 SQL = statements()
 
 ALL = 1 << 62
 """As many rows as there are."""
+FEW = 50
+"""Messages that may be read at hand."""
 
 DraftRow = tuple[int, int | None, str, str | None, str | None, str | None, str | None, int, str]
 """turn, parent_id, format, usage, model, key, meta, created_at, content"""
 
 
+@bounded
 def conversation(db: sqlite3.Connection, conversation_id: int) -> ConversationInfo:
     row = db.execute(SQL["conversation_by_id"], {"conversation": conversation_id}).fetchone()
     if row is None:
@@ -33,6 +37,7 @@ def conversation(db: sqlite3.Connection, conversation_id: int) -> ConversationIn
     return _info(row)
 
 
+@bounded
 def conversation_by_topic(
     db: sqlite3.Connection, owner: str, topic: str
 ) -> ConversationInfo | None:
@@ -54,6 +59,7 @@ def _info(row: Any) -> ConversationInfo:
     return info._replace(meta=meta)
 
 
+@bounded
 def message(db: sqlite3.Connection, conversation_id: int, message_id: int) -> MessageRow:
     names = {"conversation": conversation_id, "id": message_id}
     row = db.execute(SQL["message"], names).fetchone()
@@ -107,6 +113,13 @@ def messages_at(
     return [row for rows in found for row in rows]
 
 
+def _is_short(
+    _conversation: int, _leaf: int | None, newest: int | None = None, *_more: object
+) -> bool:
+    return newest is not None and newest <= FEW
+
+
+@bounded_where(_is_short)
 def path(
     db: sqlite3.Connection, conversation_id: int, leaf: int | None, newest: int | None
 ) -> list[MessageRow]:
@@ -196,6 +209,7 @@ def newest_prompt(db: sqlite3.Connection, conversation_id: int, leaf: int | None
     return row[0] if row else None
 
 
+@bounded
 def system_message(
     db: sqlite3.Connection, conversation_id: int, leaf: int | None
 ) -> MessageRow | None:
@@ -235,6 +249,7 @@ def drafts(db: sqlite3.Connection, conversation_id: int) -> list[DraftRow]:
     return db.execute(SQL["drafts"], {"conversation": conversation_id}).fetchall()
 
 
+@bounded
 def message_by_key(db: sqlite3.Connection, conversation_id: int, key: str) -> MessageRow | None:
     names = {"conversation": conversation_id, "key": key}
     row = db.execute(SQL["message_by_key"], names).fetchone()

@@ -25,6 +25,7 @@ from talk import assistant, call, result, step, system, texts, user
 import sessiontree
 from sessiontree import Conversation, Store
 from sessiontree.store import reads
+from sessiontree.store.connection import Pace
 
 PATIENCE = 20
 """Seconds after which a test says that something hangs; no test waits for it when all is well."""
@@ -153,17 +154,27 @@ class Gate:
         return self.reached.is_set()
 
 
+class Slow(Pace):
+    """Everything goes to the writer's thread: at hand the gate would stop the test itself."""
+
+    @property
+    def is_quick(self) -> bool:
+        return False
+
+
 @asynccontextmanager
 async def gated(store: Store, at: int) -> AsyncIterator[Gate]:
     gate = Gate(at)
     writer = store._backend._writer_connection
     assert writer is not None
+    pace, writer.pace = writer.pace, Slow()
     await writer.run(lambda db: db.set_progress_handler(gate, 1))
     try:
         yield gate
     finally:
         gate.open.set()
         await writer.run(lambda db: db.set_progress_handler(None, 1))
+        writer.pace = pace
 
 
 async def settled(task: asyncio.Task[Any]) -> bool:

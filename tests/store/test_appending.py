@@ -18,7 +18,7 @@ from sessiontree import formats
 from sessiontree.core.message import NewMessage
 from sessiontree.core.pairing import settle
 from sessiontree.errors import SessionTreeError
-from sessiontree.store import sqlite as engine
+from sessiontree.store import writer as engine
 from sessiontree.store.appending import Append, Appended, append
 from sessiontree.store.driver import Opening
 

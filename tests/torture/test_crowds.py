@@ -28,7 +28,7 @@ from sessiontree import (
     StoreClosed,
     StoreFull,
 )
-from sessiontree.store.sqlite import BATCH, Writer
+from sessiontree.store.writer import BATCH, Writer
 
 PATIENCE = 60
 """Seconds after which a test says that something hangs; no test waits for it when all is well."""

@@ -75,6 +75,9 @@ async def goes_through(target: Path, fault: Fault, error: type[StoreError], **ho
             before = refused
             with fault():
                 await operate(hands, 30)
+                for _ in range(30):  # a log that is written over again has room for a while
+                    if refused == before:
+                        await operate(hands, 30)
             during = refused
             assert during > before
             await operate(hands, 60)

@@ -1,0 +1,155 @@
+"""A connection and its thread; and when the way to that thread is not worth going.
+
+The way to another thread and back takes about 0.1 ms. On a disk that is done in 0.2 ms that is
+a third of a turn, and while it lasts the event loop gets little else done: both threads want
+Python's lock. So a unit of work that is bounded is run *at hand*, on the caller's own thread,
+where nobody else is at work on the connection and the last ones were quick. On a slow disk
+they are not, and everything goes to the thread, as does what is long by its nature.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import aiosqlite
+
+from sessiontree.store.driver import Opening
+
+T = TypeVar("T")
+
+QUICK = 0.001
+"""Seconds that an event loop may well be kept from other tasks."""
+STEADY = 3
+"""So many bounded units in a row must have been quick before the next is run at hand."""
+
+
+class Pace:
+    """How long bounded units of work have taken of late."""
+
+    def __init__(self) -> None:
+        self._quick_ones = 0
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the next one may be run at hand."""
+        return self._quick_ones >= STEADY
+
+    def began(self) -> float:
+        return time.perf_counter()
+
+    def ended(self, began: float) -> None:
+        quick = time.perf_counter() - began <= QUICK
+        self._quick_ones = self._quick_ones + 1 if quick else 0
+
+
+class Connection(aiosqlite.Connection):
+    """An aiosqlite connection that runs a whole unit of work in one hop to its thread, or at
+    hand. Whoever works on it *holds* it."""
+
+    _stopped: asyncio.Future[Any] | None = None
+    _made: sqlite3.Connection | None = None
+
+    def __init__(self, how: Opening) -> None:
+        def connect() -> sqlite3.Connection:
+            self._made = how.connect()
+            return self._made
+
+        super().__init__(connect, iter_chunk_size=64)
+        self._held = threading.Lock()
+        self.pace = Pace()
+
+    async def open(self) -> Connection:
+        """Connect. Where that fails, the thread has ended before the error goes on: it must
+        not speak to an event loop that is closed by then."""
+        try:
+            return await self  # pyright: ignore
+        except BaseException:
+            if self._stopped is not None:
+                await outlast(self._stopped)
+            raise
+
+    def stop(self) -> asyncio.Future[Any] | None:
+        self.start(self._close_what_was_made)
+        self._stopped = super().stop()  # pyright: ignore[reportUnknownMemberType]
+        return self._stopped
+
+    async def run(self, unit: Callable[[sqlite3.Connection], T]) -> T:
+        """``unit(connection)``, on the connection's thread."""
+        return await self._execute(self._hold_for, unit)  # pyright: ignore
+
+    async def run_bounded(self, unit: Callable[[sqlite3.Connection], T]) -> T:
+        """As ``run``; at hand where that is quick and nobody else is at work here."""
+        if self.pace.is_quick:
+            await asyncio.sleep(0)  # other tasks, and whoever cancels this one, have their turn
+            if self.hold():
+                try:
+                    return self._timed(unit, self._conn)
+                finally:
+                    self.let_go()
+        return await self.run(partial(self._timed, unit))
+
+    def _timed(self, unit: Callable[[sqlite3.Connection], T], db: sqlite3.Connection) -> T:
+        began = self.pace.began()
+        try:
+            return unit(db)
+        finally:
+            self.pace.ended(began)
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Run ``job`` on the connection's thread; it holds the connection while it needs it.
+        Nobody waits for it, it must not raise."""
+        self._tx.put_nowait((None, job))  # pyright: ignore[reportUnknownMemberType]
+
+    def hold(self, *, wait: bool = False) -> bool:
+        """Take the connection for this thread; False where another one holds it."""
+        return self._held.acquire(wait)
+
+    def let_go(self) -> None:
+        self._held.release()
+
+    def _hold_for(self, unit: Callable[[sqlite3.Connection], T]) -> T:
+        with self._held:
+            return unit(self._conn)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a job waits for the thread."""
+        return not self._tx.empty()  # pyright: ignore[reportUnknownMemberType]
+
+    def _close_what_was_made(self) -> None:
+        """On the thread: what a caller that was cancelled did not take."""
+        with self._held:
+            if self._made is not None:
+                self._made.close()
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        return self._conn
+
+    @property
+    def alive(self) -> bool:
+        return self._running and self._connection is not None
+
+
+async def outlast(future: asyncio.Future[Any]) -> None:
+    """Wait for it however often the caller is cancelled, natively or by anyio's scopes."""
+    from anyio import CancelScope  # slow to import, and rarely needed
+
+    while not future.done():
+        with contextlib.suppress(asyncio.CancelledError), CancelScope(shield=True):
+            await asyncio.wait([future])
+
+
+def roll_back(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        try:
+            db.execute("ROLLBACK")
+        except sqlite3.Error:  # the transaction is gone with the connection
+            return

@@ -1,0 +1,276 @@
+"""What is bounded is done on the caller's own thread where that is quick and nobody else is at
+work; everything else, and everything on a slow disk, on the connection's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sessiontree
+from sessiontree import Conversation, Store
+from sessiontree.errors import StoreClosed
+from sessiontree.store import connection, units, writer
+
+HERE = threading.get_ident
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+@units.bounded
+def where(db: sqlite3.Connection, *_: object) -> int:
+    """The thread that a unit runs on."""
+    db.execute("SELECT 1").fetchone()
+    return HERE()
+
+
+@units.bounded
+def fail(db: sqlite3.Connection, error: BaseException) -> None:
+    db.execute("DELETE FROM message")
+    db.execute("UPDATE conversation SET title = 'half done'")
+    raise error
+
+
+def where_unbounded(db: sqlite3.Connection) -> int:
+    return where(db)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is that runs the tests."""
+    monkeypatch.setattr(connection, "QUICK", float("inf"))
+
+
+@pytest.fixture(params=["file", "memory"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    target = ":memory:" if request.param == "memory" else tmp_path / "a.db"
+    async with sessiontree.open_store(target, durability="normal") as opened:
+        yield opened
+        assert await opened.check() == []
+
+
+async def warmed(store: Store) -> Conversation:
+    """A conversation, after so many quick units that the next are done at hand."""
+    chat = await store.conversation("chat")
+    for number in range(connection.STEADY):
+        await chat.append(user(str(number)))
+        await chat.path(newest=1)
+        await chat.path(newest=1)  # readers take turns
+    return chat
+
+
+async def test_a_lone_caller_is_served_on_its_own_thread(store: Store) -> None:
+    await warmed(store)
+    assert await store._backend.write(where) == HERE()
+    assert await store._backend.read(where) == HERE()
+
+
+async def test_the_first_units_are_not_since_nothing_is_known_of_the_disk(store: Store) -> None:
+    found = [await store._backend.write(where) == HERE() for _ in range(connection.STEADY + 1)]
+    assert found == [False] * connection.STEADY + [True]
+
+
+async def test_what_may_be_long_goes_to_the_thread(store: Store) -> None:
+    await warmed(store)
+    assert await store._backend.write(where_unbounded) != HERE()
+    assert await store._backend.read(where_unbounded) != HERE()
+
+
+async def test_a_slow_disk_sends_all_to_the_thread(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await warmed(store)
+    monkeypatch.setattr(connection, "QUICK", 0)
+    await store._backend.write(where)  # this one was slow
+    assert await store._backend.write(where) != HERE()
+
+
+async def test_what_was_long_does_not_count_as_slow(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await warmed(store)
+    monkeypatch.setattr(connection, "QUICK", 0)
+    await store._backend.write(where_unbounded)
+    await store._backend.read(where_unbounded)
+    assert await store._backend.write(where) == HERE()
+
+
+async def test_those_who_write_at_the_same_time_go_into_one_transaction(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await warmed(store)
+    groups: list[int] = []
+    commit = writer.Writer._commit
+
+    def counted(self: writer.Writer, jobs: list[Any], ended: Any) -> None:
+        groups.append(len(jobs))
+        commit(self, jobs, ended)
+
+    monkeypatch.setattr(writer.Writer, "_commit", counted)
+    found = await asyncio.gather(*(store._backend.write(where, n) for n in range(8)))
+    assert HERE() not in found
+    assert groups == [8]
+
+
+async def test_a_task_that_writes_and_reads_without_end_lets_others_have_their_turn(
+    store: Store,
+) -> None:
+    chat = await warmed(store)
+    turns = itertools.count()
+
+    async def other() -> None:
+        while True:
+            next(turns)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    for _ in range(20):
+        await chat.append(user("on and on"))
+        await chat.path(newest=1)
+    task.cancel()
+    assert next(turns) >= 40
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), KeyboardInterrupt(), StopIteration(), MemoryError()], ids=repr
+)
+async def test_a_unit_that_fails_at_hand_leaves_nothing(store: Store, error: BaseException) -> None:
+    chat = await warmed(store)
+    with pytest.raises((type(error), RuntimeError)):
+        await store._backend.write(fail, error)
+    assert len(await chat.path()) == connection.STEADY
+    assert (await chat.refresh()).title is None
+    assert await store._backend.write(where) == HERE()
+
+
+async def test_a_caller_that_is_cancelled_before_its_turn_has_begun_nothing(store: Store) -> None:
+    chat = await warmed(store)
+    task = asyncio.create_task(chat.append(user("never")))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [m.text for m in await chat.path()] == ["0", "1", "2"]
+    assert await store._backend.write(where) == HERE(), "nobody is thought to be on the way"
+
+
+async def test_a_store_that_another_process_holds_is_waited_for_on_the_thread(
+    tmp_path: Path,
+) -> None:
+    async with sessiontree.open_store(tmp_path / "a.db", durability="normal") as store:
+        chat = await warmed(store)
+        with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            task = asyncio.create_task(chat.append(user("late")))
+            for _ in range(20):  # the loop is free meanwhile
+                await asyncio.sleep(0.001)
+            assert not task.done()
+            other.execute("ROLLBACK")
+        await task
+        assert (await chat.path())[-1].text == "late"
+
+
+async def test_a_unit_at_hand_waits_for_a_reader_in_memory() -> None:
+    """One connection does all; what is read is of one moment."""
+    async with sessiontree.open_store(":memory:") as store:
+        chat = await warmed(store)
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow(db: sqlite3.Connection) -> list[int]:
+            first = db.execute("SELECT count(*) FROM message").fetchone()[0]
+            begun.set()
+            go_on.wait(20)
+            return [first, db.execute("SELECT count(*) FROM message").fetchone()[0]]
+
+        reading = asyncio.create_task(store._backend.read(slow))
+        while not begun.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        writing = asyncio.create_task(chat.append(user("meanwhile")))
+        await asyncio.sleep(0.01)
+        assert not writing.done()
+        go_on.set()
+        assert await reading == [connection.STEADY] * 2
+        await writing
+
+
+async def test_after_closing_nothing_is_done_at_hand(tmp_path: Path) -> None:
+    async with sessiontree.open_store(tmp_path / "a.db") as store:
+        chat = await warmed(store)
+    for operation in (chat.append(user("late")), chat.path(newest=1), chat.branch(None)):
+        with pytest.raises(StoreClosed):
+            await operation
+
+
+# ---- the log ---------------------------------------------------------------------------
+
+
+def _log(file: Path) -> int:
+    return os.stat(f"{file}-wal").st_size
+
+
+async def test_the_log_of_a_lone_writer_stays_short(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    async with sessiontree.open_store(file, durability="normal") as store:
+        chat = await warmed(store)
+        for number in range(12 * writer.FOLD):
+            await chat.append([user("x" * 2000), {"role": "assistant", "content": str(number)}])
+        assert _log(file) < 4 * writer.FOLD * 4096 * 8
+        assert len(await chat.path()) == connection.STEADY + 24 * writer.FOLD
+
+
+async def test_a_log_that_cannot_be_folded_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.db"
+    async with sessiontree.open_store(file, durability="normal") as store:
+        chat = await warmed(store)
+        refuses = sessiontree.StoreFull("there is no room")
+
+        def full(how: object) -> sqlite3.Connection:
+            raise refuses
+
+        monkeypatch.setattr("sessiontree.store.driver.Opening.connect", full)
+        for number in range(3 * writer.FOLD):
+            await chat.append(user(str(number)))
+        monkeypatch.undo()
+    async with sessiontree.open_store(file) as store:
+        assert await store.check() == []
+        chat = await store.conversation("chat")
+        assert len(await chat.path()) == connection.STEADY + 3 * writer.FOLD
+
+
+# ---- several event loops ---------------------------------------------------------------
+
+
+async def test_event_loops_in_several_threads_share_a_store(store: Store) -> None:
+    count, each = 3, 60
+    chats = [await store.conversation(str(number)) for number in range(count)]
+    failed: list[BaseException] = []
+
+    async def talk(chat: Conversation) -> None:
+        for number in range(each):
+            await chat.append(user(str(number)))
+            assert (await chat.path(newest=1))[0].text == str(number)
+
+    def run(work: Callable[[Conversation], Any], chat: Conversation) -> None:
+        try:
+            asyncio.run(work(chat))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(talk, chat)) for chat in chats]
+    for thread in threads:
+        thread.start()
+    await asyncio.to_thread(lambda: [thread.join(60) for thread in threads])
+    assert not failed
+    assert [len(await chat.path()) for chat in chats] == [each] * count
