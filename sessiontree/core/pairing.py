@@ -156,8 +156,16 @@ class Waiting:
         return None
 
 
+def is_answer(call: ToolCall, result: ToolResult) -> bool:
+    """True for a result that answers an only call, whatever else is known: they share an id that
+    both were given."""
+    return call.id == result.id and call.given and result.given
+
+
 def take(waiting: list[OpenCall], result: ToolResult) -> OpenCall | None:
     """Remove from ``waiting`` the call that ``result`` answers, and return it."""
+    if len(waiting) == 1 and is_answer(waiting[0].call, result):  # as nearly always
+        return waiting.pop()
     opened = Waiting(waiting).take(result)
     if opened is not None:
         del waiting[next(i for i, each in enumerate(waiting) if each is opened)]

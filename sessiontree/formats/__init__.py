@@ -160,8 +160,8 @@ def read(
 def reported(native: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The usage that a message tells, as JSON text, and its model."""
     said = _inner(native)
-    usage = _usage(said)
-    return _usage_text(usage) if usage else None, _model(said)
+    usage = _usage(said) if "usage" in said else None
+    return _usage_text(usage) if usage else None, _model(said) if "model" in said else None
 
 
 def _usage_text(usage: Mapping[str, Any]) -> str | None:

@@ -33,6 +33,7 @@ from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role
 from sessiontree.errors import FormatError
 from sessiontree.formats import anthropic, shapes, transcript, usual
 from sessiontree.formats.transcript import Entry, Head, Notes, Row, Source, Tells, text_at
+from sessiontree.formats.usual import Seen
 
 NAME = "claude_code"
 
@@ -87,9 +88,21 @@ def _decoded(message: Mapping[str, Any]) -> Decoded | None:
 
 def _parts_of_mark(native: Native, kind: str) -> list[Part]:
     """Its text, if it has one, and the row as it is."""
-    text = text_at(native, "summary") or text_at(native, "content")
+    text = _text_of_mark(native)
     row: Part = {"type": f"{NAME}:{kind}", "provider": NAME, "native": dict(native)}
     return [shapes.text_part(text), row] if text else [row]
+
+
+def _text_of_mark(native: Native) -> str | None:
+    return text_at(native, "summary") or text_at(native, "content")
+
+
+def _seen(native: Native) -> Seen | None:
+    """What is in a row, where it does not take the codec to see it."""
+    kind = native.get("type")
+    if type(kind) is str and kind not in SPOKEN:
+        return usual.mark(NAME, kind, native, _text_of_mark(native))
+    return usual.claude_code(native)
 
 
 class _Reader:
@@ -113,7 +126,7 @@ class _Reader:
 
     def entry(self, row: Row) -> Entry:
         native = row.native
-        entry = transcript.looked(row, CODEC, usual.claude_code(native))
+        entry = transcript.looked(row, CODEC, _seen(native))
         entry.id = text_at(native, "uuid")
         entry.parent = text_at(native, "parentUuid") or text_at(native, "logicalParentUuid")
         entry.follows = "parentUuid" not in native

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from sessiontree.core import jsontext
@@ -33,6 +34,7 @@ from sessiontree.formats import openai_responses, shapes, transcript, usual
 from sessiontree.formats.naming import digest
 from sessiontree.formats.rewinding import Chain
 from sessiontree.formats.transcript import Entry, Head, Notes, Place, Row, Source, Tells, text_at
+from sessiontree.formats.usual import Seen
 
 NAME = "codex"
 
@@ -113,9 +115,9 @@ def _item(native: Native) -> Mapping[str, Any] | None:
     kind = native.get("type")
     if kind == "response_item":
         return _payload(native)
-    if isinstance(kind, str) and "payload" not in native:
-        return native if kind in ITEMS or kind.endswith(_CALLS) else None
-    return None
+    if "payload" in native or not isinstance(kind, str):
+        return None
+    return native if kind in ITEMS or kind.endswith(_CALLS) else None
 
 
 def _decoded(item: Mapping[str, Any]) -> Decoded:
@@ -128,9 +130,12 @@ def _decoded(item: Mapping[str, Any]) -> Decoded:
 def _parts_of_mark(native: Native, kind: str) -> list[Part]:
     """Its text, if it has one, and the row as it is."""
     row: Part = {"type": f"{NAME}:{kind}", "provider": NAME, "native": dict(native)}
-    payload = _payload(native)
-    text = _summary(payload) if kind == "compacted" else text_at(payload, "message")
+    text = _text_of_mark(_payload(native), kind)
     return [shapes.text_part(text), row] if text else [row]
+
+
+def _text_of_mark(payload: Mapping[str, Any], kind: str) -> str | None:
+    return _summary(payload) if kind == "compacted" else text_at(payload, "message")
 
 
 def _summary(compacted: Mapping[str, Any]) -> str:
@@ -167,15 +172,11 @@ class _Reader:
         return {"id", "timestamp", "instructions"} <= first.keys() and "type" not in first
 
     def rows(self, source: Source, skipped: Notes) -> Iterator[Row]:
-        chain = Chain()
-        for row in transcript.json_lines(source, skipped):
-            yield Row(row.line, row.offset, row.raw, row.native, _place(chain, row))
+        return transcript.json_lines(source, skipped, partial(_place, Chain()))
 
     def entry(self, row: Row) -> Entry:
-        native = row.native
-        item = _item(native)
-        entry = transcript.looked(row, CODEC, None if item is None else usual.codex(item))
-        place = row.place or Place()
+        native, place = row.native, row.place or _NOWHERE
+        entry = transcript.looked(row, CODEC, _seen(native))
         entry.created_at = transcript.microseconds(native.get("timestamp"))
         entry.tells = place.tells
         entry.beside = entry.follows = place.follows
@@ -196,6 +197,20 @@ class _Reader:
 READER = _Reader()
 
 
+_NOWHERE = Place()
+
+
+def _seen(native: Native) -> Seen | None:
+    """What is in a row, where it does not take the codec to see it."""
+    item = _item(native)
+    if item is not None:
+        return usual.codex(item)
+    kind = native.get("type")
+    if type(kind) is not str:
+        return None
+    return usual.mark(NAME, kind, native, _text_of_mark(_payload(native), kind))
+
+
 def _session(native: Native) -> str | None:
     """The id of the session that a row opens."""
     if native.get("type") == "session_meta":
@@ -209,15 +224,18 @@ def _is_inside(native: Native, item: Mapping[str, Any] | None) -> bool:
     return native.get("type") == "compacted"
 
 
-def _place(chain: Chain, row: Row) -> Place:
+def _place(chain: Chain, line: int, native: Native) -> Place:
     """The first session is the root, so that there is one to go back to."""
-    native = row.native
     item = _item(native)
     is_root = not chain.last and _session(native) is not None
     if is_root or _is_inside(native, item):
         begins_turn = item is not None and _begins_turn(item)
-        return chain.add(f"line {row.line}", begins_turn=begins_turn)
-    return Place(follows=True, tells=_said_beside(chain, _payload(native)))
+        return chain.add(f"line {line}", begins_turn=begins_turn)
+    tells = _said_beside(chain, _payload(native))
+    return _BESIDE if tells is None else Place(follows=True, tells=tells)
+
+
+_BESIDE = Place(follows=True)
 
 
 def _said_beside(chain: Chain, payload: Mapping[str, Any]) -> Tells | None:
@@ -231,7 +249,10 @@ def _said_beside(chain: Chain, payload: Mapping[str, Any]) -> Tells | None:
 
 
 def _begins_turn(item: Mapping[str, Any]) -> bool:
-    return item.get("role") == "user" and not _text(item).lstrip().startswith(CONTEXT)
+    if item.get("role") != "user":
+        return False
+    text = usual.only_text(item)
+    return not (_text(item) if text is None else text).lstrip().startswith(CONTEXT)
 
 
 def _noted(native: Native, role: Role, tells: Tells | None) -> Tells | None:

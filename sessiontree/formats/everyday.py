@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from sessiontree.core.message import Role, ToolCall, ToolResult
 from sessiontree.core.tokens import estimate
-from sessiontree.formats.glance import arguments_text, first_line
+from sessiontree.formats.glance import answered_line, arguments_text, first_line
 from sessiontree.formats.shapes import parsed_arguments
 
 NAME = "openai_chat"
@@ -45,7 +45,7 @@ def _result(native: Mapping[str, Any]) -> Seen | None:
     call_id, content = native.get("tool_call_id"), native.get("content")
     if type(call_id) is not str or type(content) is not str or not call_id:
         return None
-    preview = first_line(f"→ {first_line(content)}")
+    preview = answered_line(first_line(content))
     return Seen("tool", (), (ToolResult(call_id, content),), preview, estimate(content))
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import orjson
 
 from sessiontree.core.message import Part, ToolCall
-from sessiontree.core.tokens import estimate
+from sessiontree.core.tokens import GENERIC, counter, estimate
 from sessiontree.formats import shapes
 
 PREVIEW_CHARS = 120
@@ -20,7 +20,8 @@ _LINE = re.compile(rf"\S[^\r\n]{{0,{PREVIEW_CHARS}}}")
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Controls would break a list, and neither NUL nor a lone surrogate is text to a database."""
 
-tokens_of_text = estimate
+tokens_of_text = counter(GENERIC, exact=False)
+"""As ``estimate``, without a question asked first."""
 
 
 def first_line(text: str) -> str:
@@ -42,6 +43,13 @@ def _shortened(line: str) -> str:
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
+def answered_line(line: str) -> str:
+    """How a result is shown, by the first line of it."""
+    if line and len(line) <= PREVIEW_CHARS - 2:  # it is a line that shows something already
+        return f"→ {line}"
+    return first_line(f"→ {line}")
+
+
 def preview_of(parts: Sequence[Part], calls: Sequence[ToolCall] = ()) -> str:
     """The first line of its text; without text, what it calls, answers or shows."""
     for part in parts:
@@ -59,7 +67,7 @@ def _described(part: Part) -> str:
     if kind in ("text", "message"):
         return ""
     if kind == "tool_call_response":
-        return first_line(f"→ {_line_of_response(part.get('response'))}")
+        return answered_line(_line_of_response(part.get("response")))
     if kind == "reasoning":
         return first_line(f"({part.get('content') or 'reasoning'})")
     if kind == "mark":
@@ -117,18 +125,31 @@ def _tokens_of_response(response: object) -> int:
 
 
 def _tokens_of_kept(part: Part) -> int:
+    return tokens_inside([value for key, value in part.items() if key != "type"])
+
+
+def tokens_inside(values: Iterable[object]) -> int:
     """All strings inside, but for data: what is long and has no space in it."""
     total = 0
-    waiting: list[Iterable[object]] = [[value for key, value in part.items() if key != "type"]]
-    while waiting:
-        for value in waiting.pop():
-            if type(value) is str:
-                if len(value) < DATA_CHARS or " " in value[:DATA_CHARS]:
-                    total += estimate(value)
-            elif isinstance(value, dict):
+    waiting = [values]
+    for inside in waiting:  # grows as it goes
+        for value in inside:
+            kind = type(value)
+            if kind is str:
+                text = cast("str", value)
+                if len(text) < DATA_CHARS or " " in text[:DATA_CHARS]:
+                    total += tokens_of_text(text)
+            elif kind is dict:
                 waiting.append(cast("dict[str, object]", value).values())
-            elif isinstance(value, list):
-                waiting.append(cast("list[object]", value))
-            elif isinstance(value, tuple):
-                waiting.append(cast("tuple[object, ...]", value))
+            elif kind not in _SCALARS:
+                waiting.append(_inside(value))
     return total
+
+
+_SCALARS: frozenset[type[Any]] = frozenset({int, float, bool, type(None)})
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("Iterable[object]", value) if isinstance(value, list | tuple) else ()

@@ -22,6 +22,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from sessiontree.core.message import ToolCall, ToolResult
@@ -148,8 +149,6 @@ class _Planting:
         """What is closed before an entry."""
         self.onward: dict[int, int] = {}
         """Where a step goes on, from an entry inside it; see ``_goes_on``."""
-        self._ids = {r.id for e in entries for r in e.results}
-        self._all_given = all(r.given for e in entries for r in e.results)
 
     # --- down: which result answers which call --------------------------------------------
 
@@ -165,7 +164,7 @@ class _Planting:
             else:
                 open_after = open_before
             if entry.calls:
-                open_after += tuple(OpenCall(at, call) for call in entry.calls)
+                open_after += tuple([OpenCall(at, call) for call in entry.calls])
             if open_after and not self._is_stored_boundary(at):
                 self.waiting[at] = open_after
             seen[at] = 1
@@ -220,6 +219,14 @@ class _Planting:
     def _may_be_answered(self, call: ToolCall) -> bool:
         return call.id in self._ids or not (call.given and self._all_given)
 
+    @cached_property
+    def _ids(self) -> set[str]:
+        return {result.id for entry in self.entries for result in entry.results}
+
+    @cached_property
+    def _all_given(self) -> bool:
+        return all(result.given for entry in self.entries for result in entry.results)
+
     def _is_stored_boundary(self, at: int) -> bool:
         place = self.known.get(at)
         return place is not None and place.open_calls == 0
@@ -227,6 +234,8 @@ class _Planting:
     # --- up: what is answered below ---------------------------------------------------------
 
     def find_unanswered(self) -> None:
+        if not self.unsettled:  # as in nearly every file: nothing is to be found
+            return
         below: dict[int, set[int]] = {}
         for at in reversed(self.order):
             answered = below.pop(at, None)
@@ -265,7 +274,7 @@ class _Planting:
     def _plant_one(self, made: Plan, at: int) -> int:
         """Plant an entry, and return where what follows it hangs."""
         above = self.parent[at]
-        if made.rests.get(above, at) != at:
+        if above in made.rests and made.rests[above] != at:
             above = made.rests[above]
         if at in self.closed:
             above = self._close(made, above, self.closed[at])
@@ -276,7 +285,8 @@ class _Planting:
         if at < len(self.skeleton.entries):
             made.order.append(at)
         open_after = _without(open_before, self.answered.get(at, ()))
-        open_after += tuple(call for call in self.waiting.get(at, ()) if call.at == at)
+        if at in self.waiting:
+            open_after += tuple([call for call in self.waiting[at] if call.at == at])
         if at in self.orphaned:
             return self._plant_orphan(made, at, open_before, open_after)
         self._settle(made, at, open_after)

@@ -97,8 +97,10 @@ class Skeleton:
             self.default_topic += "-" + _digest(row.raw)[:12]
         if entry.id is not None and entry.id in self.ids:
             self._take_again(entry, row)
-            return
-        self._add(entry, None if self.reader.is_settled else self._key(entry, row))
+        elif self.reader.is_settled:
+            self._add(entry, None)
+        else:
+            self._add(entry, entry.id or self._free_key("sha256:" + _digest(row.raw)))
 
     def _take_again(self, entry: Entry, row: Row) -> None:
         """Another row with an id that is taken."""
@@ -144,9 +146,6 @@ class Skeleton:
             self.repair(len(self.entries) - 1, tells.mended)
         if tells.skip:
             self.skipped.add(entry.line, tells.skip)
-
-    def _key(self, entry: Entry, row: Row) -> str:
-        return entry.id or self._free_key("sha256:" + _digest(row.raw))
 
     def _free_key(self, wanted: str) -> str:
         """``wanted``, and ``#2``, ``#3`` … when it comes again: the same each time."""
@@ -350,6 +349,9 @@ class Children:
         """The one that follows ``at``; ROOT where there is none, or several."""
         child = self._first[at]
         return child if child == ROOT or self._next[child] == ROOT else ROOT
+
+    def has_any(self, at: int) -> bool:
+        return self._first[at] != ROOT
 
     def of(self, at: int) -> Iterator[int]:
         """Those that follow ``at``, in order."""

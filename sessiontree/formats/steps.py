@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from sessiontree.core.message import ToolResult
-from sessiontree.core.pairing import OpenCall, take
+from sessiontree.core.message import ToolCall, ToolResult
+from sessiontree.core.pairing import OpenCall, is_answer, take
 from sessiontree.formats.skeleton import ROOT, Children, Skeleton, ancestors_first
 from sessiontree.formats.transcript import Entry
 
@@ -61,17 +61,33 @@ def gather(skeleton: Skeleton, parent: array[int], known: Mapping[int, Known]) -
 def _is_straight(entries: Sequence[Entry], children: Children, at: int) -> bool:
     """True for the usual step, which is one chain as it is: an answer in one piece, and one
     row that answers all its calls, if it has any."""
-    waiting = [OpenCall(at, call) for call in entries[at].calls]
-    last = at
-    if waiting:
-        last = children.only(at)
-        if last == ROOT or entries[last].role == "mark":
+    entry, last = entries[at], at
+    if entry.calls:
+        last = _answering(entries, children, at)
+        if last == ROOT or entries[last].group is not None:
             return False
-        if answers(waiting, entries[last].results) != []:
+        if not _answers_all(entry.calls, entries[last].results):
             return False
-    if entries[last].group is not None and last != at:
-        return False
-    return not any(is_same_answer(entries[child], entries[at]) for child in children.of(last))
+    return entry.group is None or not any(
+        is_same_answer(entries[child], entry) for child in children.of(last)
+    )
+
+
+def _answering(entries: Sequence[Entry], children: Children, at: int) -> int:
+    """The one row that can answer the calls of ``at``; ROOT where there is none, or one cannot
+    tell by it alone. Notes that hang beside it change nothing, unless the step is a dead end:
+    then they are put after it."""
+    only = children.only(at)
+    if only != ROOT:
+        return only if entries[only].role != "mark" else ROOT
+    spoken = [child for child in children.of(at) if entries[child].role != "mark"]
+    return spoken[0] if len(spoken) == 1 and children.has_any(spoken[0]) else ROOT
+
+
+def _answers_all(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> bool:
+    if len(calls) == len(results) == 1 and is_answer(calls[0], results[0]):
+        return True
+    return answers([OpenCall(0, call) for call in calls], results) == []
 
 
 def answers(waiting: Sequence[OpenCall], results: Sequence[ToolResult]) -> list[OpenCall] | None:

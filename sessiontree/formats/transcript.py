@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, NamedTuple, Protocol, cast
@@ -302,8 +302,13 @@ class Source:
         return length
 
 
-def json_lines(source: Source, skipped: Notes) -> Iterator[Row]:
-    """The rows of a file that has one JSON object a line."""
+def json_lines(
+    source: Source,
+    skipped: Notes,
+    placed: Callable[[int, dict[str, Any]], Place] | None = None,
+) -> Iterator[Row]:
+    """The rows of a file that has one JSON object a line. ``placed`` tells the place of each, by
+    its line and the object, where the rows before it decide that."""
     for line, offset, raw in source.lines(skipped):
         try:
             native = _object_in(raw)
@@ -311,7 +316,7 @@ def json_lines(source: Source, skipped: Notes) -> Iterator[Row]:
             ends = offset + len(raw) >= source.size
             skipped.add(line, _why_unreadable(raw, error, ends))
         else:
-            yield Row(line, offset, raw, native)
+            yield Row(line, offset, raw, native, placed(line, native) if placed else None)
 
 
 def _object_in(raw: bytes) -> dict[str, Any]:
@@ -321,15 +326,17 @@ def _object_in(raw: bytes) -> dict[str, Any]:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return jsontext.check(raw, "line")[1]
-    if type(value) is not dict or _may_be_deep(raw):
+    if type(value) is not dict or (len(raw) > _FLAT and _may_be_deep(raw)):
         return jsontext.check(raw, "line")[1]
     return cast("dict[str, Any]", value)
 
 
+_FLAT = 2 * jsontext.MAX_NESTING
+"""Bytes up to which no row is nested too deep: each level takes two."""
+
+
 def _may_be_deep(raw: bytes) -> bool:
-    """Each level takes two characters."""
-    deepest = jsontext.MAX_NESTING
-    return len(raw) > 2 * deepest and raw.count(b"[") + raw.count(b"{") > deepest
+    return raw.count(b"[") + raw.count(b"{") > jsontext.MAX_NESTING
 
 
 def _why_unreadable(raw: bytes, error: FormatError, is_last: bool) -> str:

@@ -15,8 +15,15 @@ import orjson
 
 from sessiontree.core.message import Part, Role, ToolCall, ToolResult, calls_of, results_of
 from sessiontree.core.pairing import OpenCall, take
-from sessiontree.core.tokens import estimate
-from sessiontree.formats.glance import arguments_text, estimated_tokens, first_line, preview_of
+from sessiontree.formats.glance import (
+    answered_line,
+    arguments_text,
+    estimated_tokens,
+    first_line,
+    preview_of,
+    tokens_inside,
+)
+from sessiontree.formats.glance import tokens_of_text as estimate
 
 Block = Mapping[str, Any]
 
@@ -63,6 +70,14 @@ def _bare(part: Part) -> Part:
     return {**part, "arguments": None, "response": None}
 
 
+def mark(format: str, kind: str, native: Mapping[str, Any], text: str | None) -> Seen:
+    """A row that its codec keeps whole, as a part called ``format:kind``; before it stands the
+    text that the codec finds in it, if any."""
+    line = first_line(text) if text else ""
+    tokens = estimate(text or "") + tokens_inside((format, native))
+    return Seen("mark", (), (), False, line or first_line(f"[{format}:{kind}]"), tokens)
+
+
 class _Look:
     """What is seen so far. ``is_usual`` is False once there was anything else."""
 
@@ -71,8 +86,8 @@ class _Look:
     def __init__(self) -> None:
         self.line = self.other = ""
         self.tokens = self.count = 0
-        self.calls: list[ToolCall] = []
-        self.results: list[ToolResult] = []
+        self.calls: tuple[ToolCall, ...] = ()
+        self.results: tuple[ToolResult, ...] = ()
         self.is_usual = True
 
     def text(self, text: object) -> None:
@@ -97,7 +112,7 @@ class _Look:
             return
         self.count += 1
         self.tokens += estimate(name) + estimate(arguments_text(arguments))
-        self.calls.append(ToolCall(call_id, name, None))
+        self.calls += (ToolCall(call_id, name, None),)
 
     def result(self, call_id: object, response: object, name: object, is_error: object) -> None:
         """``response`` is a text, or blocks of text."""
@@ -106,24 +121,26 @@ class _Look:
             self.is_usual = False
             return
         self.count += 1
-        self.tokens += sum(map(estimate, told))
-        lines = [first_line(text) for text in told]
-        line = next(filter(None, lines), "")
-        self.other = self.other or first_line(f"→ {line}")
+        for text in told:
+            self.tokens += estimate(text)
+        if not self.other:
+            lines = map(first_line, told)
+            self.other = answered_line(next((line for line in lines if line), ""))
         known = name if type(name) is str else None
-        self.results.append(ToolResult(call_id, None, known, bool(is_error)))
+        self.results += (ToolResult(call_id, None, known, bool(is_error)),)
 
     def seen(self, role: Role) -> Seen | None:
-        if not self.is_usual or not self.count or (self.calls and self.results):
+        calls, results = self.calls, self.results
+        if not self.is_usual or not self.count or (calls and results):
             return None
-        names = first_line(", ".join([call.name for call in self.calls])) if self.calls else ""
-        calls, results = tuple(self.calls), tuple(self.results)
+        preview = self.line
+        if not preview and calls:
+            preview = first_line(", ".join([call.name for call in calls]))
         mixed = self.count > len(results) > 0
-        preview = self.line or names or self.other
-        return Seen(role, calls, results, mixed, preview, self.tokens)
+        return Seen(role, calls, results, mixed, preview or self.other, self.tokens)
 
 
-def _texts(response: object) -> list[str] | None:
+def _texts(response: object, kind: str = "text") -> list[str] | None:
     """The texts of a response; None where it is anything else, or empty."""
     if type(response) is str:
         return [response]
@@ -134,7 +151,7 @@ def _texts(response: object) -> list[str] | None:
         if type(block) is not dict:
             return None
         text = cast("dict[str, object]", block).get("text")
-        if cast("dict[str, object]", block).get("type") != "text" or type(text) is not str:
+        if cast("dict[str, object]", block).get("type") != kind or type(text) is not str:
             return None
         found.append(text)
     return found
@@ -222,6 +239,11 @@ def _pi_block(look: _Look, block: Block) -> None:
 def codex(item: Mapping[str, Any]) -> Seen | None:
     """An item of Codex's, without its envelope."""
     kind = item.get("type")
+    if kind == "message":
+        role = item.get("role")
+        if role not in ("user", "assistant"):
+            return None
+        return _look_into(item.get("content"), _codex_block).seen(role)
     look = _Look()
     if kind == "function_call":
         look.call(item.get("call_id"), item.get("name"), _parsed(look, item.get("arguments")))
@@ -230,10 +252,30 @@ def codex(item: Mapping[str, Any]) -> Seen | None:
         output = item.get("output")
         look.result(item.get("call_id"), output if type(output) is str else None, None, False)
         return look.seen("tool")
-    role = item.get("role")
-    if kind != "message" or role not in ("user", "assistant"):
+    if kind == "reasoning":
+        look.thought(_summary(item))
+        return look.seen("assistant")
+    return None
+
+
+def only_text(item: Mapping[str, Any]) -> str | None:
+    """The text of a message of Codex's that is nothing but one text."""
+    content = cast("object", item.get("content"))
+    if item.get("type") != "message" or type(content) is str:
         return None
-    return _look_into(item.get("content"), _codex_block).seen(role)
+    told = _texts(content, "input_text")
+    return told[0] if told is not None and len(told) == 1 else None
+
+
+def _summary(item: Mapping[str, Any]) -> str | None:
+    """What can be read of a thought: nothing, most times."""
+    summary = item.get("summary")
+    if item.get("content") is not None or type(summary) is not list:
+        return None
+    if not summary:
+        return ""
+    told = _texts(cast("object", summary), "summary_text")
+    return None if told is None else "\n".join(told)
 
 
 def _codex_block(look: _Look, block: Block) -> None:

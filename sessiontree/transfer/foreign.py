@@ -45,6 +45,8 @@ MAX_UNPACKED = 4 << 30
 IN_MEMORY = 8 << 20
 """Bytes that are kept in memory before the disk is used."""
 PIECE = 1 << 20
+READ_AHEAD = 1 << 16
+"""Bytes of a file that are asked for at once: several rows, most of which are read in order."""
 
 SESSIONS = ("session", "sessions")
 """What the table is called that has one row a session, by ``id``."""
@@ -58,7 +60,7 @@ def opened(path: str | Path) -> BinaryIO:
     try:
         if is_storage(place):
             return _spooled(_lines(_sessions_in_folder(place)))
-        file = place.open("rb")
+        file = place.open("rb", buffering=READ_AHEAD)
         start = file.read(len(SQLITE))
         file.seek(0)
     except OSError as error:

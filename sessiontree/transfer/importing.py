@@ -215,9 +215,10 @@ class _Landing:
     def _orders(self) -> list[array[int]]:
         """For each conversation the indexes to save, in order."""
         orders: list[array[int]] = [array("q") for _ in self.chats]
+        ids, topic, rows = self.ids, self.skeleton.topic, len(self.skeleton.entries)
         for at in self.plan.order:
-            if not self.ids[at]:
-                orders[self._topic(at)].append(at)
+            if not ids[at]:
+                orders[topic[at] if at < rows else self._topic(at)].append(at)
         return orders
 
     def _topic(self, at: int) -> int:
@@ -233,21 +234,28 @@ class _Landing:
         start = 0
         while start < len(order):
             batch = await in_thread(self._batch, order, start)
-            names = [item.message.key for item in batch if item.message.key is not None]
-            there = await chat.find_keys(names) if self.stored.known else {}
+            there = await self._saved_meanwhile(chat, batch)
             end = start + len(batch)
             for at, message_id in zip(order[start:end], await chat.graft(batch), strict=True):
                 self.ids[at] = message_id
-            self._count(order[start:end], set(there.values()))
+            self._count(order[start:end], there)
             if order[end - 1] < len(self.skeleton.entries):
                 self._tell(self.skeleton.entries[order[end - 1]].offset)
             start = end
 
+    async def _saved_meanwhile(self, chat: Conversation, batch: Sequence[Graft]) -> set[int]:
+        """The ids of what was saved by an import before this one."""
+        if not self.stored.known:
+            return set()
+        names = [item.message.key for item in batch if item.message.key is not None]
+        return set((await chat.find_keys(names)).values())
+
     def _count(self, saved: Sequence[int], there: set[int]) -> None:
-        for at in saved:
-            ours = self.plan.ours_at(at)
-            self.kept += ours is None
-            self.closed += isinstance(ours, Closing) and self.ids[at] not in there
+        ours = [at for at in saved if at >= self.plan.first_of_ours]
+        self.kept += len(saved) - len(ours)
+        for at in ours:
+            is_closing = isinstance(self.plan.ours_at(at), Closing)
+            self.closed += is_closing and self.ids[at] not in there
 
     def _tell(self, offset: int) -> None:
         if self.progress is not None:
@@ -255,27 +263,22 @@ class _Landing:
             self.progress((size + offset) // 2, size)
 
     def _batch(self, order: Sequence[int], start: int) -> list[Graft]:
+        """The next messages. Until they have ids, ``ids`` tells where they are in the batch, as
+        ``Graft`` writes it."""
         batch: list[Graft] = []
-        at_in_batch: dict[int, int] = {}
+        ids, parent = self.ids, self.plan.parent
         size = 0
         for at in order[start : start + BATCH]:
             message = self.maker.message(at)
-            above = self._place(self.plan.parent[at], at_in_batch)
-            ref = self._ref(at, at_in_batch)
-            at_in_batch[at] = len(batch)  # from here on: nothing follows or speaks of itself
-            batch.append(Graft(message, above, ref))
+            above = parent[at]
+            batch.append(Graft(message, None if above == ROOT else ids[above], self._ref(at)))
+            ids[at] = -len(batch)  # from here on: nothing follows or speaks of itself
             size += len(message.content)
             if size > BATCH_BYTES:
                 break
         return batch
 
-    def _place(self, at: int, at_in_batch: Mapping[int, int]) -> int | None:
-        """Where an index is, as ``Graft`` writes it."""
-        if at == ROOT:
-            return None
-        return -1 - at_in_batch[at] if at in at_in_batch else self.ids[at]
-
-    def _ref(self, at: int, at_in_batch: Mapping[int, int]) -> int | None:
+    def _ref(self, at: int) -> int | None:
         """What a row speaks of, when that is saved by now."""
         if at >= len(self.skeleton.entries):
             return None
@@ -285,7 +288,7 @@ class _Landing:
         target = self.skeleton.index(tells.ref)
         if target is None or self._topic(target) != self._topic(at):
             return None
-        return self._place(target, at_in_batch) or None
+        return self.ids[target] or None
 
     # --- head and labels --------------------------------------------------------------------
 

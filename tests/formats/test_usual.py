@@ -13,16 +13,11 @@ from hypothesis import strategies as st
 from sessiontree import formats
 from sessiontree.core.message import NewMessage
 from sessiontree.errors import FormatError
-from sessiontree.formats import transcripts, usual
-from sessiontree.formats.codex import _item as item_of  # what the reader hands on
+from sessiontree.formats import claude_code, codex, transcripts, usual
 from sessiontree.formats.transcript import Entry, Notes, Source
 from sessiontree.store.messages import json_or_null
 
-LOOKS = {
-    "claude_code": usual.claude_code,
-    "pi": usual.pi,
-    "codex": lambda row: usual.codex(item) if (item := item_of(row)) is not None else None,
-}
+LOOKS = {"claude_code": claude_code._seen, "pi": usual.pi, "codex": codex._seen}
 
 texts = st.sampled_from(["", "a", " \n x\ny", "\0", "ü→🙂", "a" * 300, "{}", '{"a": 1}', "[1]"])
 odd = st.sampled_from([None, True, 0, 1.5, 10**12, [], {}, [[]], "x", {"type": "text"}])
@@ -70,18 +65,45 @@ items = st.one_of(
     block("function_call", call_id=texts, name=texts, arguments=texts, status=values),
     block("function_call_output", call_id=texts, output=st.one_of(texts, contents)),
     block("reasoning", summary=st.lists(text, max_size=2), encrypted_content=texts),
+    block(
+        "reasoning",
+        summary=st.lists(block("summary_text", text=texts), max_size=2),
+        content=st.lists(text, max_size=1),
+    ),
 )
+inside = st.recursive(
+    values, lambda inner: st.one_of(st.lists(inner), st.dictionaries(texts, inner))
+)
+notes = st.dictionaries(st.sampled_from(["message", "content", "summary", "x", "y"]), inside)
+marks = {
+    "claude_code": st.builds(
+        lambda kind, note: note | {"type": kind},
+        st.one_of(st.sampled_from(["system", "summary", "progress", "file-history"]), texts),
+        notes,
+    ),
+    "codex": st.builds(
+        lambda kind, note: {"type": kind, "payload": note},
+        st.one_of(st.sampled_from(["event_msg", "turn_context", "compacted"]), texts),
+        st.one_of(notes, values),
+    ),
+}
 rows = {
-    "claude_code": st.fixed_dictionaries(
-        {"type": st.sampled_from(["user", "assistant", "system"]), "message": messages},
-        optional={"uuid": texts, "isApiErrorMessage": st.booleans(), "timestamp": values},
+    "claude_code": st.one_of(
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["user", "assistant", "system"]), "message": messages},
+            optional={"uuid": texts, "isApiErrorMessage": st.booleans(), "timestamp": values},
+        ),
+        marks["claude_code"],
     ),
     "pi": st.fixed_dictionaries(
         {"type": st.sampled_from(["message", "custom"]), "id": texts, "message": messages},
         optional={"timestamp": values, "parentId": values},
     ),
-    "codex": st.fixed_dictionaries(
-        {"type": st.just("response_item"), "payload": items}, optional={"timestamp": values}
+    "codex": st.one_of(
+        st.fixed_dictionaries(
+            {"type": st.just("response_item"), "payload": items}, optional={"timestamp": values}
+        ),
+        marks["codex"],
     ),
 }
 
@@ -108,6 +130,40 @@ def test_usual_rows_are_seen_without_the_codec(format: str):
     seen = LOOKS[format](row)
     assert seen is not None
     assert (seen.role, seen.preview, seen.tokens) == ("assistant", "hello", 2)
+
+
+@pytest.mark.parametrize(
+    ("format", "row", "preview", "tokens"),
+    [
+        ("codex", {"type": "event_msg", "payload": {"type": "note", "n": [1, "x"]}}, None, 7),
+        ("claude_code", {"type": "system", "content": "tidied up"}, "tidied up", 11),
+    ],
+)
+def test_notes_of_the_program_are_seen_without_the_codec(
+    format: str, row: dict[str, Any], preview: str | None, tokens: int
+):
+    seen = LOOKS[format](row)
+    assert seen is not None
+    assert seen == ("mark", (), (), False, preview or "[codex:event_msg]", tokens)
+
+
+def test_a_text_that_is_long_and_without_spaces_is_counted_where_the_codec_finds_a_text():
+    row = {"type": "system", "content": "x" * 5000}
+    assert LOOKS["claude_code"](row) == usual.see(*claude_code.CODEC.decode(row))
+
+
+@given(items)
+@settings(max_examples=400)
+def test_an_item_begins_a_turn_or_not_whatever_way_its_text_is_read(item: Any):
+    item = item if isinstance(item, dict) else {}
+    for prefix in ("", " <skill>", "# AGENTS.md instructions for x"):
+        for part in item.get("content", []) if isinstance(item.get("content"), list) else []:
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                part["text"] = prefix + part["text"]
+        begins = item.get("role") == "user" and not codex._text(item).lstrip().startswith(
+            codex.CONTEXT
+        )
+        assert codex._begins_turn(item) == begins
 
 
 def read_twice(raw: bytes, format: str) -> tuple[list[NewMessage], list[NewMessage]]:
