@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn, cast
 
 import orjson
@@ -91,33 +91,77 @@ def load(text: str, what: str = "message") -> Any:
     return value
 
 
-def stored(text: str, where: str) -> dict[str, Any]:
-    """An object that was written by the store; StoreCorrupt when it is none any more."""
+def stored(text: str, where: str | Callable[[], str]) -> dict[str, Any]:
+    """An object that was written by the store; StoreCorrupt when it is none any more. ``where``
+    it stands is for that error, and asked for then."""
     try:
         value = _quickly(text)
     except (ValueError, TypeError) as error:
-        raise StoreCorrupt(f"{where} is not what was saved: {error}") from error
-    if not isinstance(value, dict):
-        raise StoreCorrupt(f"{where} is not what was saved: it is {_kind(value)}")
+        raise _damaged(where, error) from error
+    if type(value) is not dict:
+        raise _damaged(where, f"it is {_kind(value)}")
     return cast("dict[str, Any]", value)
 
 
+def _damaged(where: str | Callable[[], str], problem: object) -> StoreCorrupt:
+    place = where() if callable(where) else where
+    return StoreCorrupt(f"{place} is not what was saved: {problem}")
+
+
 def _quickly(text: str) -> Any:
-    """``json.loads``, which looks for white space around the value first and last."""
+    """As ``json.loads``. The fast reader refuses lone surrogates, NaN and the like, and makes
+    floats of integers beyond 64 bits: those texts are read again."""
     try:
-        value, end = _DEFAULT.raw_decode(text)
+        data = text.encode()
+        value: object = orjson.loads(data)
     except (ValueError, TypeError):
-        end, value = -1, None
-    return value if end == len(text) else json.loads(text)
+        return json.loads(text)
+    return value if _is_exact(value, data) else json.loads(text)
+
+
+def _is_exact(value: object, data: bytes) -> bool:
+    """Whether ``value`` is what the standard library would have read. The first two questions
+    are cheap, and the answer to one of them is nearly always yes."""
+    if _is_flat(value):
+        return True
+    try:
+        if orjson.dumps(value) == data:  # which wrote most of what is stored
+            return True
+    except TypeError:  # deeper than it writes
+        pass
+    return not _may_have_rounded(value)
+
+
+def _may_have_rounded(root: object) -> bool:
+    """Whether a float stands in it that is as large as integers beyond 64 bits are."""
+    level: list[object] = [root]
+    while level:
+        deeper: list[object] = []
+        for value in level:
+            inside = _inside(value)
+            if not _SCALARS.issuperset(map(type, inside)):
+                if any(type(each) is float and abs(each) >= _ROUNDED for each in inside):
+                    return True
+                deeper += [each for each in inside if type(each) is dict or type(each) is list]
+        level = deeper
+    return False
+
+
+def _inside(value: object) -> Collection[object]:
+    if type(value) is dict:
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if type(value) is list else (value,)
 
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}
 _STRINGS: set[type[Any]] = {str}
+_ROUNDED = 2.0**63
+"""The fast reader gives integers of 64 bits, signed or not, as they are."""
 
 
 def _refuse_what_json_changes(root: object, what: str) -> None:
     """Walk ``root`` without recursion; the path is only built when there is an error."""
-    if _is_flat(root):
+    if _is_flat(root) and _STRINGS.issuperset(map(type, cast("dict[object, object]", root))):
         return
     level: list[object] = [root]
     for _ in range(MAX_NESTING + 1):
@@ -131,12 +175,11 @@ def _refuse_what_json_changes(root: object, what: str) -> None:
     raise _too_deep(what, " or contains itself")
 
 
-def _is_flat(root: object) -> bool:
-    """Whether there is nothing in it but what JSON has, on one level, as in most messages."""
-    if type(root) is not dict:
+def _is_flat(value: object) -> bool:
+    """Whether it is an object of strings, integers and the like alone, as most messages are."""
+    if type(value) is not dict:
         return False
-    value = cast("dict[object, object]", root)
-    return _SCALARS.issuperset(map(type, value.values())) and _STRINGS.issuperset(map(type, value))
+    return _SCALARS.issuperset(map(type, cast("dict[object, object]", value).values()))
 
 
 def _each_once(values: list[object]) -> list[object]:
@@ -242,5 +285,3 @@ def _kind(value: object) -> str:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 """One for all: json.loads makes a new one at every call that has an option."""
-
-_DEFAULT = json.JSONDecoder()

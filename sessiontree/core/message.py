@@ -222,7 +222,7 @@ class Message:
     def native(self) -> dict[str, Any]:
         """The message as it was given, parsed. Shared: do not change it."""
         if self._native is None:
-            self._native = jsontext.stored(self.row.content, self._where("content"))
+            self._native = jsontext.stored(self.row.content, self._where_content)
         return self._native
 
     @property
@@ -297,6 +297,9 @@ class Message:
     def created_at(self) -> int:
         """Microseconds since 1970, UTC."""
         return self.row.created_at
+
+    def _where_content(self) -> str:
+        return self._where("content")
 
     def _where(self, column: str) -> str:
         return f"the {column} of message {self.row.id} in conversation {self.row.conversation_id}"

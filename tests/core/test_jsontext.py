@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessiontree.core import jsontext
-from sessiontree.errors import FormatError
+from sessiontree.errors import FormatError, StoreCorrupt
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 SCALARS = (
@@ -275,3 +275,44 @@ def test_no_value_brings_out_another_error(value: Any) -> None:
     except FormatError:
         return
     assert json.loads(text) == {"value": value}
+
+
+# ---- reading back what was stored ----------------------------------------------------
+
+NUMBERS = st.sampled_from(
+    ["-0", "1e400", "-1E2", "1.0", "NaN", "-Infinity", "0e0", "18446744073709551615"]
+) | st.integers(-(10**40), 10**40).map(str)
+
+
+@given(OBJECTS, st.booleans())
+def test_stored_text_is_read_as_the_standard_library_reads_it(
+    value: dict[str, Any], is_ascii: bool
+) -> None:
+    text = json.dumps(value, ensure_ascii=is_ascii)
+    assert same(jsontext.stored(text, "it"), json.loads(text))
+
+
+@given(st.lists(NUMBERS, max_size=4), st.integers(0, 3))
+@example(["18446744073709551616"], 2)
+@example(["-9223372036854775809"], 0)
+def test_numbers_of_any_size_are_read_as_they_were_written(said: list[str], depth: int) -> None:
+    text = '{"a": ' + "[" * depth + f"[{','.join(said)}]" + "]" * depth + ', "b": "é", "b": 1}'
+    assert same(jsontext.stored(text, "it"), json.loads(text))
+
+
+@given(ANY_TEXT | st.sampled_from(["", "[1]", '"a"', "{}x", "\ufeff{}", " {} ", "{", "null"]))
+def test_what_is_no_object_any_more_is_said_to_be_damaged(text: str) -> None:
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        expected = None
+    if isinstance(expected, dict):
+        assert jsontext.stored(text, "it") == expected
+    else:
+        with pytest.raises(StoreCorrupt, match="it is not what was saved"):
+            jsontext.stored(text, "it")
+
+
+def same(one: object, other: object) -> bool:
+    """Equal in the types too: 1, 1.0 and True are not the same."""
+    return repr(one) == repr(other)
