@@ -114,7 +114,7 @@ def _quickly(text: str) -> Any:
     try:
         data = text.encode()
         value: object = orjson.loads(data)
-    except (ValueError, TypeError):
+    except (ValueError, AttributeError):  # the second: no text at all, in a damaged file
         return json.loads(text)
     return value if _is_exact(value, data) else json.loads(text)
 

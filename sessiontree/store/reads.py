@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 from sessiontree.core import jsontext
@@ -24,6 +24,8 @@ ALL = 1 << 62
 """As many rows as there are."""
 FEW = 50
 """Messages that may be read at hand."""
+STRETCH = 1000
+"""Ids that are read at once where a path may lie close together."""
 
 DraftRow = tuple[int, int | None, str, str | None, str | None, str | None, str | None, int, str]
 """turn, parent_id, format, usage, model, key, meta, created_at, content"""
@@ -127,13 +129,55 @@ def path(
     if leaf is None:
         return []
     limit = ALL if newest is None else newest
-    rows = _rows(db, "path", conversation=conversation_id, leaf=leaf, newest=limit)
+    rows = _close_ones(db, conversation_id, leaf, limit) if limit > FEW else []
+    rest = rows[-1].parent_id if rows else leaf
+    if rest is not None and len(rows) < limit:
+        walk = _rows(db, "path", conversation=conversation_id, leaf=rest, newest=limit - len(rows))
+        _add(rows, walk)
     if not rows and limit:
         raise MessageNotFound(leaf, conversation_id)
     if rows:
         require_whole(conversation_id, leaf, len(rows), min(limit, rows[0].depth + 1))
     rows.reverse()
     return rows
+
+
+def _close_ones(
+    db: sqlite3.Connection, conversation_id: int, leaf: int, limit: int
+) -> list[MessageRow]:
+    """The newest of a path, newest first, as far as they lie close together in the table, as
+    those of one talk do: to read a stretch of it takes three quarters of the time of a walk."""
+    path: list[MessageRow] = []
+    wanted: int | None = leaf
+    while wanted is not None and len(path) < limit:
+        size = min(STRETCH, 2 * (limit - len(path)))
+        some = _in_stretch(db, conversation_id, wanted, size)
+        if not _add(path, some) or len(some) < size // 3:
+            break
+        wanted = path[-1].parent_id
+    return path[:limit]
+
+
+def _in_stretch(
+    db: sqlite3.Connection, conversation_id: int, leaf: int, size: int
+) -> list[MessageRow]:
+    """Those of a path whose ids are ``leaf``'s and the ``size - 1`` below it, newest first."""
+    wanted: int | None = leaf
+    names = {"conversation": conversation_id, "first": leaf - size + 1, "last": leaf}
+    found: list[MessageRow] = []
+    for row in reversed(_rows(db, "messages_between", **names)):
+        if row.id == wanted and (not found or row.depth == found[-1].depth - 1):
+            found.append(row)
+            wanted = row.parent_id
+    return found
+
+
+def _add(path: list[MessageRow], more: list[MessageRow]) -> bool:
+    """Whether ``more`` goes on towards the root, as it does but in a damaged file: it is added."""
+    goes_on = bool(more) and (not path or more[0].depth == path[-1].depth - 1)
+    if goes_on:
+        path += more
+    return goes_on
 
 
 def path_stations(
@@ -262,5 +306,9 @@ def find_keys(db: sqlite3.Connection, conversation_id: int, keys: Iterable[str])
     return dict(db.execute(SQL["messages_by_keys"], names))
 
 
+_new: Callable[[type[MessageRow], tuple[Any, ...]], MessageRow] = tuple.__new__  # pyright: ignore
+"""``MessageRow._make`` without its Python, which takes a tenth of the time of reading."""
+
+
 def _rows(db: sqlite3.Connection, statement: str, **names: Any) -> list[MessageRow]:
-    return list(map(MessageRow._make, db.execute(SQL[statement], names)))
+    return list(map(_new, repeat(MessageRow), db.execute(SQL[statement], names)))
