@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
+from sessiontree.errors import StoreClosed
 from sessiontree.store.driver import Opening
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Connection(aiosqlite.Connection):
             return self._made
 
         super().__init__(connect, iter_chunk_size=64)
+        self._path = how.path
         self._held = threading.Lock()
         self.pace = Pace()
 
@@ -80,8 +82,15 @@ class Connection(aiosqlite.Connection):
         self._stopped = super().stop()  # pyright: ignore[reportUnknownMemberType]
         return self._stopped
 
+    async def close(self) -> None:
+        """Once nobody is at work on it: an event loop in another thread may be, at hand."""
+        self.start(self._close_what_was_made)
+        await super().close()
+
     async def run(self, unit: Callable[[sqlite3.Connection], T]) -> T:
         """``unit(connection)``, on the connection's thread."""
+        if not self.alive:
+            raise StoreClosed(f"{self._path} is closed")
         box: list[T] = await self._execute(self._hold_for, unit)  # pyright: ignore
         return box.pop()
 
@@ -89,12 +98,25 @@ class Connection(aiosqlite.Connection):
         """As ``run``; at hand where that is quick and nobody else is at work here."""
         if self.pace.is_quick:
             await asyncio.sleep(0)  # other tasks, and whoever cancels this one, have their turn
-            if self.hold():
-                try:
-                    return self._timed(unit, self._conn)
-                finally:
-                    self.let_go()
+            done = self.at_hand(partial(self._timed, unit))
+            if done is not None:
+                return done[0]
         return await self.run(partial(self._timed, unit))
+
+    def at_hand(self, unit: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
+        """``(unit(connection),)``, here and now; None where another one holds it. Whatever a
+        signal handler raises in between, it is let go, and no transaction stays open."""
+        db = self.raw
+        taken: list[bool] = []
+        try:
+            taken.extend(map(self._held.acquire, (False,)))  # one step: no signal comes between
+            return (unit(db),) if taken[0] else None
+        finally:
+            if True in taken:
+                try:
+                    roll_back(db)  # nothing, but for a signal
+                finally:
+                    self._held.release()  # not by a function of ours: it might not begin
 
     def _timed(self, unit: Callable[[sqlite3.Connection], T], db: sqlite3.Connection) -> T:
         began = self.pace.began()
@@ -108,9 +130,9 @@ class Connection(aiosqlite.Connection):
         Nobody waits for it, it must not raise."""
         self._tx.put_nowait((None, job))  # pyright: ignore[reportUnknownMemberType]
 
-    def hold(self, *, wait: bool = False) -> bool:
-        """Take the connection for this thread; False where another one holds it."""
-        return self._held.acquire(wait)
+    def hold(self) -> None:
+        """Take the connection for its thread, when nobody is at work on it."""
+        self._held.acquire()
 
     def let_go(self) -> None:
         self._held.release()
@@ -119,7 +141,7 @@ class Connection(aiosqlite.Connection):
         """In a box that is emptied: the thread keeps what its last job returned until the next,
         and would free ten thousand rows while the next caller waits."""
         with self._held:
-            return [unit(self._conn)]
+            return [unit(self.raw)]
 
     @property
     def is_asked(self) -> bool:
@@ -127,14 +149,16 @@ class Connection(aiosqlite.Connection):
         return not self._tx.empty()  # pyright: ignore[reportUnknownMemberType]
 
     def _close_what_was_made(self) -> None:
-        """On the thread: what a caller that was cancelled did not take."""
+        """On the thread; also what a caller that was cancelled did not take."""
         with self._held:
             if self._made is not None:
                 self._made.close()
 
     @property
     def raw(self) -> sqlite3.Connection:
-        return self._conn
+        if self._connection is None:
+            raise StoreClosed(f"{self._path} is closed")
+        return self._connection
 
     @property
     def alive(self) -> bool:
@@ -151,8 +175,8 @@ async def outlast(future: asyncio.Future[Any]) -> None:
 
 
 def roll_back(db: sqlite3.Connection) -> None:
-    if db.in_transaction:
-        try:
+    try:
+        if db.in_transaction:
             db.execute("ROLLBACK")
-        except sqlite3.Error:  # the transaction is gone with the connection
-            return
+    except sqlite3.Error:  # the transaction is gone with the connection
+        return

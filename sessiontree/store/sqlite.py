@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +27,7 @@ class SQLiteBackend:
 
     def __init__(self, how: Opening) -> None:
         self._how = how
+        self._process = os.getpid()
         self._writer_connection: Connection | None = None
         self._writer: Writer | None = None
         self._readers: list[Connection] = []
@@ -51,6 +53,8 @@ class SQLiteBackend:
         """Close all connections, whoever is cancelled: a thread that is left over would keep
         the process from ending."""
         self._closed = True
+        if self._process != os.getpid():
+            return  # its threads are not here, and its files are the other's
         closing = asyncio.ensure_future(self._close())
         try:
             await asyncio.shield(closing)
@@ -141,5 +145,10 @@ class SQLiteBackend:
         return await Connection(how).open()
 
     def _refuse_closed(self) -> None:
+        if self._process != os.getpid():
+            what = f"{self.name} was opened by the process that this one was forked from"
+            raise StoreClosed(
+                what, hint="open stores after forking: SQLite's locks do not go along"
+            )
         if self._closed:
             raise StoreClosed(f"{self.name} is closed")

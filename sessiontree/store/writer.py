@@ -27,11 +27,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, groupby
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
-from sessiontree.errors import StoreClosed, StoreError
+from sessiontree.errors import SessionTreeError, StoreClosed, StoreError
 from sessiontree.store.connection import Connection, outlast, roll_back
 from sessiontree.store.driver import Opening, SameFile, named_errors
 from sessiontree.store.units import Together, is_bounded
@@ -62,6 +63,8 @@ class _Job:
     """Those that wait begin in this order."""
     result: Any = None
     error: BaseException | None = None
+    kept: bool = False
+    """Whether what the unit did is in the store, whatever was raised since."""
     settled: bool = False
     waiter: asyncio.Future[None] | None = None
     """Of a caller that was cancelled, and stays until the unit has ended."""
@@ -69,7 +72,7 @@ class _Job:
     def settle(self) -> None:
         """On the caller's event loop: hand over what came out. Never raises: others follow."""
         self.settled = True
-        if self.error is None and self.then is not None:
+        if self.kept and self.then is not None:
             try:
                 self.then(self.result)
             except BaseException as error:
@@ -115,7 +118,7 @@ class Writer:
         self._draining = False
         self._over = False
         self._lets_sqlite_wait = True
-        self._arriving = 0
+        self._arriving: set[object] = set()
         self._how = how
         self._folder: sqlite3.Connection | None = None
         self._unfolded = 0
@@ -165,14 +168,13 @@ class Writer:
         their turn. A caller that is cancelled meanwhile has begun nothing."""
         if not self._may_do_at_hand():
             return False
-        with self._lock:
-            self._arriving += 1
+        me = object()  # a count would need a lock, which a task that is garbage must not take
         try:
+            self._arriving.add(me)
             await asyncio.sleep(0)
         finally:
-            with self._lock:
-                self._arriving -= 1
-        return self._arriving == 0 and self._may_do_at_hand()
+            self._arriving.discard(me)
+        return not self._arriving and self._may_do_at_hand()
 
     def _may_do_at_hand(self) -> bool:
         return (
@@ -181,34 +183,41 @@ class Writer:
             and not (self._draining or self._waiting or self._over)
         )
 
-    def _count_at_hand(self) -> None:
-        if not self._how.in_memory:  # which has no log
-            self._unfolded += 1
-            if self._unfolded == FOLD:
-                self._connection.start(self._fold)
-
     def _do_at_hand(
         self, unit: Callable[..., Any], args: tuple[Any, ...], then: Callable[[Any], None] | None
     ) -> _Job | None:
         """The job, done; None where somebody is at work on the connection or on the file."""
-        if not self._connection.hold():
-            return None
+        job = self._job(unit, args, then)
         try:
-            job, ended = self._job(unit, args, then), _Ended()
-            try:
-                with named_errors(self._name):
-                    self._file.require()
-                    if self._begin_at_once() is not None:
-                        return None
-            except BaseException as error:
-                job.error = error
-            else:
-                self._commit_timed([job], ended)
-        finally:
-            self._connection.let_go()
-        self._count_at_hand()
-        job.settle()
+            done = self._connection.at_hand(partial(self._do_held, job))
+            if done != (True,):
+                return None
+            job.settle()
+        except BaseException:  # a signal handler's
+            if job.kept and not job.settled:
+                job.settle()
+            raise
         return job
+
+    def _do_held(self, job: _Job, _: sqlite3.Connection) -> bool:
+        """False where another process is writing."""
+        try:
+            with named_errors(self._name):
+                self._file.require()
+                if self._begin_at_once() is not None:
+                    return False
+        except BaseException as error:
+            job.error = error
+        else:
+            self._commit_timed([job], _Ended())
+        self._count_at_hand()
+        return True
+
+    def _count_at_hand(self) -> None:
+        if not self._how.in_memory:  # which has no log
+            self._unfolded += 1
+            if self._unfolded % FOLD == 0:
+                self._connection.start(self._fold)
 
     def end(self) -> None:
         """Take nothing more. What was taken is done before the connection closes."""
@@ -231,7 +240,7 @@ class Writer:
 
     def _drain(self) -> None:
         ended = _Ended()
-        self._connection.hold(wait=True)
+        self._connection.hold()
         try:
             self._drain_held(ended)
         finally:
@@ -317,11 +326,14 @@ class Writer:
     def _fold(self) -> None:
         """Fold the log into the file. What fails here is tried again by the next, and nothing is
         lost: it is all in the log."""
+        if self._over:  # by an event loop of another thread, and the folder is closed
+            return
         try:
             if self._folder is None:
+                self._file.require()
                 self._folder = replace(self._how, only_reads=True).connect()
             self._folder.execute("PRAGMA wal_checkpoint(PASSIVE)")  # nearly all, beside the others
-            self._connection.hold(wait=True)
+            self._connection.hold()
             try:  # and what has come meanwhile: the log is written from its start again
                 self._folder.execute("PRAGMA wal_checkpoint(PASSIVE)")
             finally:
@@ -349,11 +361,21 @@ class Writer:
                 if not self._run_together(db, jobs, ended):
                     self._run_apart(db, jobs, ended)
                 ended.tell()
+                for job in jobs:
+                    job.kept = job.error is None
                 db.execute("COMMIT")
         except BaseException as error:
-            roll_back(db)
-            for job in jobs:
-                job.error = job.error or error
+            self._give_up(jobs, error)
+
+    def _give_up(self, jobs: list[_Job], error: BaseException) -> None:
+        """Unless it is all in the store: a signal that comes while the disk is at work is raised
+        when the disk is done."""
+        db = self._connection.raw
+        kept = not isinstance(error, SessionTreeError) and not db.in_transaction
+        roll_back(db)
+        for job in jobs:
+            job.kept = job.kept and kept
+            job.error = job.error or error
 
     def _run_together(self, db: sqlite3.Connection, jobs: list[_Job], ended: _Ended) -> bool:
         """Run them as if nothing could fail, which nearly always holds and is cheaper; False
