@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,10 +81,12 @@ class _Begun(NamedTuple):
         return (self.fresh or self.rows)[-1].id if self.rows else self.start
 
 
-def _append(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -> list[Appended]:
+def _append(
+    db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], at_length: Callable[[], None]
+) -> list[Appended]:
     done: list[Appended] = []
     for share in _apart(calls):
-        done += _append_apart(db, share)
+        done += _append_apart(db, share, at_length)
     return done
 
 
@@ -108,16 +110,21 @@ def _apart(calls: Sequence[tuple[int, Append]]) -> Iterator[list[tuple[int, Appe
     yield list(share.items())
 
 
-def _append_apart(db: sqlite3.Connection, calls: Sequence[tuple[int, Append]]) -> list[Appended]:
+def _append_apart(
+    db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], at_length: Callable[[], None]
+) -> list[Appended]:
     begun: list[_Begun] = []
     taken = 0
     for conversation, wish in calls:
         begun.append(_begin(db, conversation, wish, taken))
         taken += len(begun[-1].fresh)
-    insert(db, [row for one in begun for row in one.fresh])
     moves: list[Move] = []
     done = [_finish(db, one, moves) for one in begun]
     record(db, moves)
+    at_length()
+    insert(db, [row for one in begun for row in one.fresh])
+    for one in begun:
+        _label(db, one)
     return done
 
 
@@ -172,8 +179,6 @@ def _chain(
 def _finish(db: sqlite3.Connection, one: _Begun, moves: list[Move]) -> Appended:
     """What goes with the messages; where the head is to move, the move is added to ``moves``."""
     conversation, wish, at, _, rows, fresh = one
-    for label, note, replace in wish.labels:
-        set_checkpoint(db, conversation, label, one.last, note, wish.now, replace)
     for turn in wish.drafts:
         db.execute(SQL["delete_draft"], {"conversation": conversation, "turn": turn})
     if not fresh:  # a retry
@@ -185,3 +190,8 @@ def _finish(db: sqlite3.Connection, one: _Begun, moves: list[Move]) -> Appended:
     if at.head != one.last:
         moves.append(next_move(conversation, at, one.last, wish.cause, wish.now))
     return Appended(rows, fresh, one.last, moved=True)
+
+
+def _label(db: sqlite3.Connection, one: _Begun) -> None:
+    for label, note, replace in one.wish.labels:
+        set_checkpoint(db, one.conversation, label, one.last, note, one.wish.now, replace)

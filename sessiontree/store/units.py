@@ -15,17 +15,23 @@ class Together(Generic[*Ts, T]):
     """A unit of work that does for many in few statements what ``unit(db, *args)`` does for
     one: SQLite works without Python's lock, but each statement has to win the lock back.
 
-    ``everyone(db, calls)`` takes the arguments of each call and gives their results in the same
-    order. What it raises undoes all of them.
+    ``everyone(db, calls, at_length)`` takes the arguments of each call and gives their results in
+    the same order. It calls ``at_length`` before the statement that takes longest. What it raises
+    undoes all of them.
     """
 
     def __init__(
-        self, everyone: Callable[[sqlite3.Connection, Sequence[tuple[*Ts]]], list[T]]
+        self,
+        everyone: Callable[[sqlite3.Connection, Sequence[tuple[*Ts]], Callable[[], None]], list[T]],
     ) -> None:
         self.everyone = everyone
 
     def __call__(self, db: sqlite3.Connection, *args: *Ts) -> T:
-        return self.everyone(db, [args])[0]
+        return self.everyone(db, [args], _pass)[0]
+
+
+def _pass() -> None:
+    """Nobody waits to be told."""
 
 
 _BOUNDED: dict[Any, Callable[..., bool] | None] = {}

@@ -96,9 +96,18 @@ class _Ended:
     def __init__(self) -> None:
         self.jobs: list[_Job] = []
 
+    def tell_half(self) -> None:
+        """The first half: the others when SQLite is at work for the next time."""
+        half = len(self.jobs) // 2
+        self._tell(self.jobs[:half])
+        self.jobs = self.jobs[half:]
+
     def tell(self) -> None:
         """Each on the event loop that it came from."""
         jobs, self.jobs = self.jobs, []
+        self._tell(jobs)
+
+    def _tell(self, jobs: list[_Job]) -> None:
         for loop, theirs in groupby(jobs, key=lambda job: job.future.get_loop()):
             with contextlib.suppress(RuntimeError):  # it was closed: nobody waits there any more
                 loop.call_soon_threadsafe(_settle, list(theirs))
@@ -131,7 +140,7 @@ class Writer:
         ``then`` is called with the result on the event loop, even when the caller was
         cancelled while the unit ran.
         """
-        if is_bounded(unit, args) and await self._is_alone():
+        if self._may_do_at_hand() and is_bounded(unit, args) and await self._is_alone():
             job = self._do_at_hand(unit, args, then)
             if job is not None:
                 return job.future.result()
@@ -166,8 +175,6 @@ class Writer:
     async def _is_alone(self) -> bool:
         """Whether nobody else writes or is about to, after all that are ready to run have had
         their turn. A caller that is cancelled meanwhile has begun nothing."""
-        if not self._may_do_at_hand():
-            return False
         me = object()  # a count would need a lock, which a task that is garbage must not take
         try:
             self._arriving.add(me)
@@ -414,7 +421,7 @@ def _run_alike(
 ) -> None:
     if isinstance(unit, Together) and len(jobs) > 1:
         calls = [job.args for job in jobs]
-        results = cast("Together[Any, Any]", unit).everyone(db, calls)
+        results = cast("Together[Any, Any]", unit).everyone(db, calls, ended.tell_half)
         for job, result in zip(jobs, results, strict=True):
             job.result = result
         return

@@ -92,11 +92,11 @@ def test_a_crowd_is_served_as_if_one_came_after_the_other(
             expected = _each(one_by_one, calls)
             if any(isinstance(done, SessionTreeError) for done in expected):
                 with pytest.raises(SessionTreeError), _transaction(all_at_once):
-                    append.everyone(all_at_once, calls)
+                    append.everyone(all_at_once, calls, lambda: None)
                 assert _each(all_at_once, calls) == expected
             else:
                 with _transaction(all_at_once):
-                    assert append.everyone(all_at_once, calls) == expected
+                    assert append.everyone(all_at_once, calls, lambda: None) == expected
             assert _dump(all_at_once) == _dump(one_by_one)
             heads = dict(one_by_one.execute("SELECT id, head_id FROM conversation"))
 
