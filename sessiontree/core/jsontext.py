@@ -155,6 +155,8 @@ def _inside(value: object) -> Collection[object]:
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}
 _STRINGS: set[type[Any]] = {str}
+_LISTS = (list, tuple)
+_VALUES = (str, int, float)
 _ROUNDED = 2.0**63
 """The fast reader gives integers of 64 bits, signed or not, as they are."""
 
@@ -194,11 +196,9 @@ def _children(root: object, value: object, what: str) -> Collection[object]:
         if not _STRINGS.issuperset(map(type, mapping)):
             _refuse_other_keys(root, mapping, what)
         return mapping.values()
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return cast("list[object]", value)
-    if not isinstance(value, str | int | float) or (
-        isinstance(value, float) and not math.isfinite(value)
-    ):
+    if not isinstance(value, _VALUES) or (isinstance(value, float) and not math.isfinite(value)):
         _refuse(root, value, what)
     return ()
 

@@ -185,11 +185,14 @@ def _is_plain(native: Mapping[str, Any]) -> bool:
     )
 
 
+_TEXTS = (str, bytes, bytearray)
+
+
 def _as_text(message: object) -> tuple[str, Mapping[str, Any]]:
     """The JSON text of a message, and its value."""
-    if isinstance(message, str | bytes | bytearray):
+    if isinstance(message, _TEXTS):
         return jsontext.check(message)
-    value = _dumped(message)
+    value: object = _dumped(message)
     if not is_object(value):
         raise FormatError(
             f"a message is a mapping or JSON text, not a {type(message).__name__}",

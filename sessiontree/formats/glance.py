@@ -27,20 +27,17 @@ tokens_of_text = counter(GENERIC, exact=False)
 def first_line(text: str) -> str:
     """The first line that shows something, at most 120 characters, "…" where it was cut."""
     start = text[: PREVIEW_CHARS + 1]
-    if start.isprintable() and start[:1] > " ":  # as most texts are
-        return _shortened(start.rstrip())
+    if start[:1] > " " and start.isprintable():  # as most texts are
+        is_cut = len(start) > PREVIEW_CHARS and start[-1] != " "
+        return start[:-2] + "…" if is_cut else start.rstrip()
     found = _LINE.search(text)
     while found is not None:
         line = found[0]
         line = line.rstrip() if line.isprintable() else _UNSHOWABLE.sub(" ", line).strip()
         if line:
-            return _shortened(line)
+            return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
         found = _LINE.search(text, found.end())
     return ""
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
 def answered_line(line: str) -> str:
