@@ -119,7 +119,8 @@ class Skeleton:
         return self.source.read(entry.offset, entry.length)
 
     def _add(self, entry: Entry, key: str | None) -> None:
-        entry.settle()
+        if entry.beside or entry.tells is not None:
+            entry.settle()
         own, entry.key = entry.key, key
         if own is not None:
             self._keep_own_key(entry, own)

@@ -336,7 +336,10 @@ _FLAT = 2 * jsontext.MAX_NESTING
 
 
 def _may_be_deep(raw: bytes) -> bool:
-    return raw.count(b"[") + raw.count(b"{") > jsontext.MAX_NESTING
+    return len(raw.translate(None, _ALL_BUT_OPENING)) > jsontext.MAX_NESTING
+
+
+_ALL_BUT_OPENING = bytes(set(range(256)) - set(b"[{"))
 
 
 def _why_unreadable(raw: bytes, error: FormatError, is_last: bool) -> str:

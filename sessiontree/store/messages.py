@@ -7,9 +7,9 @@ values and raise our errors; what they raise rolls them back.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -39,6 +39,9 @@ walks over skeletons stay dense, and where sharing between forks begins to pay."
 ROWS = (128, 32, 8, 7, 6, 5, 4, 3, 2, 1)
 """How many messages one statement inserts: few texts, so that they stay prepared."""
 
+BATCH_ROOM = 16_000
+"""KiB of pages that are kept at hand while a batch is written; see ``_room``."""
+
 INSERTED = len(MessageRow._fields) + 1
 """Columns of an inserted row: those that are read, and the blob."""
 
@@ -46,13 +49,20 @@ INSERTED = len(MessageRow._fields) + 1
 def graft(db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now: int) -> list[int]:
     """Save a batch of messages with their places; see ``records.Graft``."""
     head_of(db, conversation)
+    with _room(db):
+        return _graft(db, conversation, batch, now)
+
+
+def _graft(
+    db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now: int
+) -> list[int]:
     new_id = next_message_id(db)
     ids: list[int] = []
     fresh: list[MessageRow] = []
     keys = [item.message.key for item in batch]
     saved = reads.find_keys(db, conversation, filter(None, keys))
     by_key: dict[str | None, MessageRow] = {}
-    places: dict[int | None, Place] = {None: PLACE_OF_ROOTS}
+    places: dict[int | None, Place | MessageRow] = {None: PLACE_OF_ROOTS}
     for item, key in zip(batch, keys, strict=True):
         row = by_key.get(key) or (by_key_of(db, conversation, key) if key in saved else None)
         if row is None:
@@ -64,10 +74,22 @@ def graft(db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now
             fresh.append(row)
             if key is not None:
                 by_key[key] = row
-        places[row.id] = Place(row.id, row.depth, row.open_calls, row.system_id)
+        places[row.id] = row
         ids.append(row.id)
     insert(db, fresh)
     return ids
+
+
+@contextmanager
+def _room(db: sqlite3.Connection) -> Generator[None, None, None]:
+    """Memory for all pages that a batch writes, for as long as it does. Keys come in no order: with
+    the usual room, pages of their index are written and read again many times."""
+    (before,) = db.execute("PRAGMA cache_size").fetchone()
+    db.execute(f"PRAGMA cache_size = -{BATCH_ROOM}")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA cache_size = {before}")
 
 
 def _resolve(parent: int | None, ids: list[int]) -> int | None:
@@ -81,7 +103,7 @@ def by_key_of(db: sqlite3.Connection, conversation: int, key: str | None) -> Mes
 def row_of(
     new_id: int,
     conversation: int,
-    after: Place,
+    after: Place | MessageRow,
     message: NewMessage,
     ref: int | None,
     now: int,
@@ -136,6 +158,8 @@ def next_message_id(db: sqlite3.Connection) -> int:
 
 
 def _blob(db: sqlite3.Connection, content: str) -> int:
+    import hashlib  # takes 3 ms at start; of no use where nothing is large
+
     data = content.encode("utf-8")
     digest = hashlib.sha256(data).digest()
     db.execute(SQL["insert_blob"], {"sha256": digest, "content": data})

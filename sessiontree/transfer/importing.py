@@ -30,12 +30,14 @@ from sessiontree.formats.skeleton import ROOT, Skeleton, lines_in
 from sessiontree.formats.transcript import Note, Notes, Reader, Source, storable
 from sessiontree.transfer import account, foreign
 from sessiontree.transfer.account import Import
+from sessiontree.transfer.collecting import seldom_collecting
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
 from sessiontree.transfer.threads import in_thread
 
-BATCH = 2_000
-"""Messages in one transaction, at most."""
+BATCH = 8_000
+"""Messages in one transaction, at most. Keys come in no order: a transaction writes most pages of
+their index, however few of them are new."""
 BATCH_BYTES = 8 << 20
 """Bytes of the file in one transaction, about at most."""
 
@@ -73,9 +75,10 @@ async def import_source(
 ) -> Import:
     """The same for a file that is open."""
     reader = transcripts.reader(format or transcripts.detect(source.head(), source.name))
-    if isinstance(reader, DocumentReader):
-        return await _import_documents(store, source, reader, owner, progress)
-    return await _import_one(store, source, reader, owner, progress)
+    with seldom_collecting():
+        if isinstance(reader, DocumentReader):
+            return await _import_documents(store, source, reader, owner, progress)
+        return await _import_one(store, source, reader, owner, progress)
 
 
 async def _import_one(
