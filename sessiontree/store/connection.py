@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
-from sessiontree.errors import StoreClosed
+from sessiontree.errors import StoreClosed, StoreError
 from sessiontree.store.driver import Opening
 
 T = TypeVar("T")
@@ -29,6 +29,10 @@ QUICK = 0.001
 """Seconds that an event loop may well be kept from other tasks."""
 STEADY = 3
 """So many bounded units in a row must have been quick before the next is run at hand."""
+LONG = 256 * 1024
+"""Bytes of one value, an image perhaps, from which on it is read on the thread: how much a few
+rows hold shows only when they are read."""
+ANY = 0x7FFFFFFF
 
 
 class Pace:
@@ -98,19 +102,29 @@ class Connection(aiosqlite.Connection):
         """As ``run``; at hand where that is quick and nobody else is at work here."""
         if self.pace.is_quick:
             await asyncio.sleep(0)  # other tasks, and whoever cancels this one, have their turn
-            done = self.at_hand(partial(self._timed, unit))
-            if done is not None:
-                return done[0]
+            try:
+                done = self.at_hand(partial(self._timed, unit))
+            except StoreError as error:
+                if not is_too_long(error):
+                    raise
+            else:
+                if done is not None:
+                    return done[0]
         return await self.run(partial(self._timed, unit))
 
     def at_hand(self, unit: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
         """``(unit(connection),)``, here and now; None where another one holds it. Whatever a
-        signal handler raises in between, it is let go, and no transaction stays open."""
+        signal handler raises in between, it is let go, and no transaction stays open.
+
+        An error that ``is_too_long``: it is not for here."""
         db = self.raw
         taken: list[bool] = []
         try:
             taken.extend(map(self._held.acquire, (False,)))  # one step: no signal comes between
-            return (unit(db),) if taken[0] else None
+            if not taken[0]:
+                return None
+            self.allow(LONG)
+            return (unit(db),)
         finally:
             if True in taken:
                 try:
@@ -134,6 +148,13 @@ class Connection(aiosqlite.Connection):
         """Take the connection for its thread, when nobody is at work on it."""
         self._held.acquire()
 
+    def allow(self, length: int) -> None:
+        """From now on values may be of so many bytes. StoreClosed."""
+        try:
+            self.raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, length)
+        except sqlite3.ProgrammingError as error:
+            raise StoreClosed(f"{self._path} is closed") from error
+
     def let_go(self) -> None:
         self._held.release()
 
@@ -141,6 +162,7 @@ class Connection(aiosqlite.Connection):
         """In a box that is emptied: the thread keeps what its last job returned until the next,
         and would free ten thousand rows while the next caller waits."""
         with self._held:
+            self.allow(ANY)
             return [unit(self.raw)]
 
     @property
@@ -172,6 +194,12 @@ async def outlast(future: asyncio.Future[Any]) -> None:
     while not future.done():
         with contextlib.suppress(asyncio.CancelledError), CancelScope(shield=True):
             await asyncio.wait([future])
+
+
+def is_too_long(error: BaseException) -> bool:
+    """Whether a value was too long to be read, or written, at hand."""
+    code = getattr(error.__cause__, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_TOOBIG
 
 
 def roll_back(db: sqlite3.Connection) -> None:

@@ -15,7 +15,7 @@ from sessiontree.errors import (
     StoreCorrupt,
 )
 from sessiontree.store import reads
-from sessiontree.store.appending import Append, Appended, append, is_short
+from sessiontree.store.appending import Append, Appended, append
 from sessiontree.store.heads import (
     boundary,
     branch,
@@ -24,7 +24,7 @@ from sessiontree.store.heads import (
     set_checkpoint,
     set_head,
 )
-from sessiontree.store.messages import json_or_null, next_message_id
+from sessiontree.store.messages import is_small, json_or_null, next_message_id
 from sessiontree.store.statements import statements
 from sessiontree.store.units import bounded, bounded_where
 
@@ -127,7 +127,11 @@ def _copy_landmarks(
             db.execute(SQL["set_reference"], remapped)
 
 
-@bounded
+def _is_short_digest(_conversation: int, _label: str, digest: NewMessage | None, _now: int) -> bool:
+    return digest is None or is_small([digest])
+
+
+@bounded_where(_is_short_digest)
 def rewind(
     db: sqlite3.Connection, conversation: int, label: str, digest: NewMessage | None, now: int
 ) -> MessageRow | None:
@@ -149,7 +153,11 @@ class Stepped(NamedTuple):
     back: MessageRow | None
 
 
-@bounded_where(is_short)
+def _are_short(_conversation: int, wish: Append, _label: str, digest: NewMessage) -> bool:
+    return is_small([*wish.messages, digest])
+
+
+@bounded_where(_are_short)
 def append_and_rewind(
     db: sqlite3.Connection, conversation: int, wish: Append, label: str, digest: NewMessage
 ) -> Stepped:

@@ -33,7 +33,7 @@ from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from sessiontree.errors import SessionTreeError, StoreClosed, StoreError
-from sessiontree.store.connection import Connection, outlast, roll_back
+from sessiontree.store.connection import ANY, Connection, is_too_long, outlast, roll_back
 from sessiontree.store.driver import Opening, SameFile, named_errors
 from sessiontree.store.units import Together, is_bounded
 
@@ -207,7 +207,7 @@ class Writer:
         return job
 
     def _do_held(self, job: _Job, _: sqlite3.Connection) -> bool:
-        """False where another process is writing."""
+        """False where another process is writing, or something is long."""
         try:
             with named_errors(self._name):
                 self._file.require()
@@ -218,7 +218,7 @@ class Writer:
         else:
             self._commit_timed([job], _Ended())
         self._count_at_hand()
-        return True
+        return job.error is None or not is_too_long(job.error)
 
     def _count_at_hand(self) -> None:
         if not self._how.in_memory:  # which has no log
@@ -300,6 +300,7 @@ class Writer:
         try:
             with named_errors(self._name):
                 self._file.require()
+                self._connection.allow(ANY)
                 self._begin_in_turn(ended)
         except BaseException as error:
             return error

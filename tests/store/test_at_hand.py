@@ -17,8 +17,10 @@ import pytest
 
 import sessiontree
 from sessiontree import Conversation, Store
+from sessiontree.conversation.anchor import digest
 from sessiontree.errors import StoreClosed
-from sessiontree.store import connection, units, writer
+from sessiontree.store import connection, conversations, messages, reads, units, writer
+from sessiontree.store.appending import Append
 
 HERE = threading.get_ident
 
@@ -84,6 +86,51 @@ async def test_what_may_be_long_goes_to_the_thread(store: Store) -> None:
     await warmed(store)
     assert await store._backend.write(where_unbounded) != HERE()
     assert await store._backend.read(where_unbounded) != HERE()
+
+
+async def test_what_turns_out_to_be_long_goes_to_the_thread(store: Store) -> None:
+    """An image of megabytes: how much a row holds shows when it is read."""
+    chat = await warmed(store)
+    image = "x" * 2 * connection.LONG
+    (long,) = await chat.append(user(image), keys=["long"])
+    threads: list[int] = []
+
+    @units.bounded
+    def look(db: sqlite3.Connection, *args: Any) -> Any:
+        threads.append(HERE())
+        return reads.message(db, *args)
+
+    assert image in (await store._backend.read(look, chat.id, long.id)).content
+    assert image in (await store._backend.write(look, chat.id, long.id)).content
+    assert [thread == HERE() for thread in threads] == [True, False] * 2
+    assert await store._backend.write(where) == HERE()
+    assert (await chat.append(user(image), keys=["long"]))[0].text == image
+    assert [m.text for m in await chat.path(newest=2)] == ["2", image]
+    await chat.branch(None)
+    await chat.undo()
+    assert chat.head == long.id
+
+
+async def test_what_is_small_and_long_in_bytes_is_written_all_the_same(store: Store) -> None:
+    chat = await warmed(store)
+    text = "\U0001f333" * (messages.SMALL - 100)
+    await chat.append(user(text))
+    assert (await chat.path(newest=1))[0].text == text
+
+
+async def test_a_long_digest_goes_to_the_thread(store: Store) -> None:
+    chat = await warmed(store)
+    await chat.checkpoint("start")
+    short, long = digest("no", None), digest("x" * messages.SMALL, None)
+    assert units.is_bounded(conversations.rewind, (1, "start", None, 0))
+    assert units.is_bounded(conversations.rewind, (1, "start", short, 0))
+    assert not units.is_bounded(conversations.rewind, (1, "start", long, 0))
+    wish = Append([short], 0, True)
+    assert units.is_bounded(conversations.append_and_rewind, (1, wish, "start", short))
+    assert not units.is_bounded(conversations.append_and_rewind, (1, wish, "start", long))
+    said = await chat.rewind("start", digest="x" * messages.SMALL)
+    assert said is not None
+    assert said.text.endswith("x" * messages.SMALL)
 
 
 async def test_a_slow_disk_sends_all_to_the_thread(
