@@ -10,7 +10,6 @@ from typing import Any
 
 from sessiontree.conversation import arguments
 from sessiontree.conversation.anchor import Anchor, now, unsaved, wrap
-from sessiontree.conversation.checking import check_pairing
 from sessiontree.conversation.handle import Conversation, as_system
 from sessiontree.core.message import MessageRow, NewMessage
 from sessiontree.core.records import ConversationInfo, Problem, Repair
@@ -21,7 +20,7 @@ from sessiontree.errors import (
     StoreUnavailable,
     shown,
 )
-from sessiontree.store import checks, conversations, reads
+from sessiontree.store import conversations, reads
 from sessiontree.store.driver import Durability, Opening
 from sessiontree.store.sqlite import SQLiteBackend
 
@@ -124,10 +123,11 @@ class Store:
         result answers which call on every path. A scoped store tells of the file and of its
         owner's conversations.
         """
+        from sessiontree.conversation.checking import check_pairing  # rarely needed
+        from sessiontree.store import checks, salvage
+
         found = await self._backend.read(checks.structure)
         if any(problem.kind == "damaged_file" for problem in found):
-            from sessiontree.store import salvage  # as repairing below: rarely needed
-
             found += await self._backend.read(salvage.survey)
         else:
             found += await check_pairing(self._backend)
@@ -149,7 +149,7 @@ class Store:
                 f"a store that is scoped to {self._scope!r} cannot be repaired",
                 hint="use the store it was scoped from",
             )
-        from sessiontree.conversation.repairing import mend
+        from sessiontree.conversation.repairing import mend  # rarely needed
 
         problems = await self.check()
         if not problems:
