@@ -216,7 +216,9 @@ class Writer:
         except BaseException as error:
             job.error = error
         else:
-            self._commit_timed([job], _Ended())
+            began = self._connection.pace.began()
+            self._commit([job], _Ended())
+            self._connection.pace.ended(began)
         self._count_at_hand()
         return job.error is None or not is_too_long(job.error)
 
@@ -264,7 +266,7 @@ class Writer:
             error = self._begin(ended)  # may wait for another process; callers come and go
             jobs = self._take_until(newest) if error else self._take(ended)
             if error is None:
-                self._commit_timed(jobs, ended)
+                self._commit_on_thread(jobs, ended)
             for job in jobs:
                 job.error = job.error or error
             ended.tell()
@@ -355,7 +357,7 @@ class Writer:
         if self._folder is not None:
             self._folder.close()
 
-    def _commit_timed(self, jobs: list[_Job], ended: _Ended) -> None:
+    def _commit_on_thread(self, jobs: list[_Job], ended: _Ended) -> None:
         began = self._connection.pace.began()
         self._commit(jobs, ended)
         if len(jobs) == 1 and is_bounded(jobs[0].unit, jobs[0].args):
