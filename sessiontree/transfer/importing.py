@@ -21,6 +21,7 @@ from typing import Any, cast
 from sessiontree.conversation import landing
 from sessiontree.conversation.handle import Conversation
 from sessiontree.conversation.store import Store
+from sessiontree.core.message import NewMessage
 from sessiontree.core.records import Cause, Checkpoint, Graft, Move
 from sessiontree.errors import FormatError
 from sessiontree.formats import jsonl, transcripts
@@ -33,7 +34,7 @@ from sessiontree.transfer.account import Import
 from sessiontree.transfer.collecting import seldom_collecting
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
-from sessiontree.transfer.threads import in_thread
+from sessiontree.transfer.threads import alongside, in_thread
 
 BATCH = 8_000
 """Messages in one transaction, at most. Keys come in no order: a transaction writes most pages of
@@ -234,17 +235,25 @@ class _Landing:
         return self.skeleton.topic[at]
 
     async def _save(self, chat: Conversation, order: Sequence[int]) -> None:
+        """In batches: while SQLite saves one, the messages of the next are made."""
+        made = await in_thread(self._made, order, 0)
         start = 0
-        while start < len(order):
-            batch = await in_thread(self._batch, order, start)
-            there = await self._saved_meanwhile(chat, batch)
-            end = start + len(batch)
-            for at, message_id in zip(order[start:end], await chat.graft(batch), strict=True):
-                self.ids[at] = message_id
-            self._count(order[start:end], there)
-            if order[end - 1] < len(self.skeleton.entries):
-                self._tell(self.skeleton.entries[order[end - 1]].offset)
-            start = end
+        while made:
+            saved = order[start : start + len(made)]
+            batch = await in_thread(self._batch, saved, made)
+            start += len(made)
+            saving = self._save_batch(chat, saved, batch)
+            made = await alongside(saving, self._made, order, start)
+
+    async def _save_batch(
+        self, chat: Conversation, saved: Sequence[int], batch: Sequence[Graft]
+    ) -> None:
+        there = await self._saved_meanwhile(chat, batch)
+        for at, message_id in zip(saved, await chat.graft(batch), strict=True):
+            self.ids[at] = message_id
+        self._count(saved, there)
+        if saved[-1] < len(self.skeleton.entries):
+            self._tell(self.skeleton.entries[saved[-1]].offset)
 
     async def _saved_meanwhile(self, chat: Conversation, batch: Sequence[Graft]) -> set[int]:
         """The ids of what was saved by an import before this one."""
@@ -265,20 +274,27 @@ class _Landing:
             size = self.skeleton.source.size
             self.progress((size + offset) // 2, size)
 
-    def _batch(self, order: Sequence[int], start: int) -> list[Graft]:
-        """The next messages. Until they have ids, ``ids`` tells where they are in the batch, as
-        ``Graft`` writes it."""
-        batch: list[Graft] = []
-        ids, parent = self.ids, self.plan.parent
+    def _made(self, order: Sequence[int], start: int) -> list[NewMessage]:
+        """The messages of the batch that begins at ``start``; none at the end."""
+        made: list[NewMessage] = []
         size = 0
         for at in order[start : start + BATCH]:
             message = self.maker.message(at)
-            above = parent[at]
-            batch.append(Graft(message, None if above == ROOT else ids[above], self._ref(at)))
-            ids[at] = -len(batch)  # from here on: nothing follows or speaks of itself
+            made.append(message)
             size += len(message.content)
             if size > BATCH_BYTES:
                 break
+        return made
+
+    def _batch(self, order: Sequence[int], made: Sequence[NewMessage]) -> list[Graft]:
+        """Messages with their places. Until they have ids, ``ids`` tells where they are in the
+        batch, as ``Graft`` writes it."""
+        batch: list[Graft] = []
+        ids, parent = self.ids, self.plan.parent
+        for at, message in zip(order, made, strict=True):
+            above = parent[at]
+            batch.append(Graft(message, None if above == ROOT else ids[above], self._ref(at)))
+            ids[at] = -len(batch)  # from here on: nothing follows or speaks of itself
         return batch
 
     def _ref(self, at: int) -> int | None:
