@@ -131,6 +131,7 @@ class Writer:
         self._how = how
         self._folder: sqlite3.Connection | None = None
         self._unfolded = 0
+        self._fold_at = FOLD
 
     async def run(
         self, unit: Callable[..., T], args: tuple[Any, ...], then: Callable[[T], None] | None
@@ -219,14 +220,20 @@ class Writer:
             began = self._connection.pace.began()
             self._commit([job], _Ended())
             self._connection.pace.ended(began)
-        self._count_at_hand()
+        self._count(1)
+        self._fold_soon()
         return job.error is None or not is_too_long(job.error)
 
-    def _count_at_hand(self) -> None:
+    def _count(self, units: int) -> None:
         if not self._how.in_memory:  # which has no log
-            self._unfolded += 1
-            if self._unfolded % FOLD == 0:
-                self._connection.start(self._fold)
+            self._unfolded += units
+
+    def _fold_soon(self) -> None:
+        """Where much is in the log, also what a crowd has left there: the next commits at hand
+        are not to be the ones that fold it."""
+        if self._unfolded >= self._fold_at:
+            self._fold_at = self._unfolded + FOLD
+            self._connection.start(self._fold)
 
     def end(self) -> None:
         """Take nothing more. What was taken is done before the connection closes."""
@@ -351,7 +358,7 @@ class Writer:
         except (sqlite3.Error, StoreError):
             pass
         finally:
-            self._unfolded = 0
+            self._unfolded, self._fold_at = 0, FOLD
 
     def _close_folder(self) -> None:
         if self._folder is not None:
@@ -360,8 +367,11 @@ class Writer:
     def _commit_on_thread(self, jobs: list[_Job], ended: _Ended) -> None:
         began = self._connection.pace.began()
         self._commit(jobs, ended)
+        self._count(len(jobs))
         if len(jobs) == 1 and is_bounded(jobs[0].unit, jobs[0].args):
             self._connection.pace.ended(began)
+            if self._connection.pace.is_quick:
+                self._fold_soon()
 
     def _commit(self, jobs: list[_Job], ended: _Ended) -> None:
         """Run the jobs in the transaction; each has its result or its error afterwards."""

@@ -294,11 +294,36 @@ async def test_a_fold_that_was_missed_is_made_up_for(
     monkeypatch.setattr(writer, "FOLD", 10)
     one = store._backend._writer
     assert one is not None
-    one._unfolded = 10  # it was to be asked for, and a signal handler raised
-    for number in range(20):
+    one._unfolded, one._fold_at = 10, 20  # it was to be asked for, and a signal handler raised
+    for number in range(10):
         await chat.append(user(str(number)))
     await one._connection.run(where)
+    assert one._unfolded < 10
+    assert await store._backend.write(where) == HERE()
+
+
+async def test_what_a_crowd_has_left_in_the_log_is_not_folded_at_hand(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop would wait for megabytes to be on the disk, twice."""
+    monkeypatch.setattr(writer, "FOLD", 10)
+    chats = [await store.conversation(str(number)) for number in range(40)]
+    one = store._backend._writer
+    assert one is not None
+    one._unfolded, one._fold_at = 0, 10
+    await asyncio.gather(*(chat.append(user("all at once")) for chat in chats))
+    folds: list[int] = []
+    fold = writer.Writer._fold
+
+    def counted(self: writer.Writer) -> None:
+        folds.append(HERE())
+        fold(self)
+
+    monkeypatch.setattr(writer.Writer, "_fold", counted)
+    for _ in range(connection.STEADY):
+        assert await store._backend.write(where) != HERE()
     await one._connection.run(where)
+    assert [thread != HERE() for thread in folds] == [True]
     assert await store._backend.write(where) == HERE()
 
 
