@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from sessiontree.errors import StoreClosed, StoreReadOnly
 from sessiontree.store.connection import Connection, outlast, roll_back
@@ -32,7 +34,9 @@ class SQLiteBackend:
         self._writer: Writer | None = None
         self._readers: list[Connection] = []
         self._next = 0
-        self._opening = asyncio.Lock()
+        self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+        self._opening = WeakKeyDictionary()
+        self._lock = threading.Lock()
         self._closed = False
 
     @property
@@ -52,9 +56,10 @@ class SQLiteBackend:
     async def close(self) -> None:
         """Close all connections, whoever is cancelled: a thread that is left over would keep
         the process from ending."""
-        self._closed = True
         if self._process != os.getpid():
             return  # its threads are not here, and its files are the other's
+        with self._lock:
+            self._closed = True
         closing = asyncio.ensure_future(self._close())
         try:
             await asyncio.shield(closing)
@@ -63,7 +68,7 @@ class SQLiteBackend:
             raise
 
     async def _close(self) -> None:
-        async with self._opening:
+        async with self._opening_here():
             pass
         if self._writer is not None:
             self._writer.end()
@@ -134,12 +139,29 @@ class SQLiteBackend:
         if self._how.in_memory and self._writer_connection is not None:
             return self._writer_connection  # there is nothing that a second one could open
         if len(self._readers) < READERS:
-            async with self._opening:
+            async with self._opening_here():
                 self._refuse_closed()
                 if len(self._readers) < READERS:
-                    self._readers.append(await self._connect(replace(self._how, only_reads=True)))
+                    await self._open_reader()
+        readers = self._readers
+        if not readers:
+            self._refuse_closed()
         self._next += 1
-        return self._readers[self._next % len(self._readers)]
+        return readers[self._next % len(readers)]
+
+    async def _open_reader(self) -> None:
+        reader = await self._connect(replace(self._how, only_reads=True))
+        with self._lock:
+            if not self._closed:
+                self._readers.append(reader)
+                return
+        await reader.close()  # another event loop has closed the store meanwhile
+        self._refuse_closed()
+
+    def _opening_here(self) -> asyncio.Lock:
+        """One task opens a reader for all that wait; each event loop has its own lock, since they
+        cannot wait for each other, and may open one more."""
+        return self._opening.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     async def _connect(self, how: Opening) -> Connection:
         return await Connection(how).open()

@@ -23,6 +23,7 @@ import sessiontree
 from sessiontree import Conversation, Store
 from sessiontree.errors import StoreClosed
 from sessiontree.store import connection, units, writer
+from sessiontree.store.sqlite import SQLiteBackend
 
 HERE = threading.get_ident
 PATIENCE = 20
@@ -229,6 +230,62 @@ async def test_a_store_closes_when_a_unit_at_hand_of_another_event_loop_has_ende
         await closing
     await asyncio.to_thread(thread.join, PATIENCE)
     assert outcome == [7]
+    assert os.listdir(tmp_path) == ["a.db"]
+
+
+async def test_event_loops_may_all_be_the_first_to_read(tmp_path: Path) -> None:
+    count = 4
+    outcomes: list[Any] = []
+    together = threading.Barrier(count)
+    async with sessiontree.open_store(tmp_path / "a.db") as store:
+        backend = store._backend
+
+        def run() -> None:
+            async def read() -> list[int]:
+                together.wait(PATIENCE)
+                return await asyncio.gather(*(backend.read(where) for _ in range(4)))
+
+            try:
+                outcomes.append(len(asyncio.run(read())))
+            except BaseException as error:
+                outcomes.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        await asyncio.to_thread(lambda: [thread.join(PATIENCE) for thread in threads])
+        assert outcomes == [4] * count
+    assert os.listdir(tmp_path) == ["a.db"]
+
+
+async def test_a_reader_that_is_opened_while_another_event_loop_closes_is_closed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, outcomes = Gate(), list[Any]()
+    connect = SQLiteBackend._connect
+
+    async def slowly(self: SQLiteBackend, how: Any) -> connection.Connection:
+        made = await connect(self, how)
+        await made.run(gate)
+        return made
+
+    opened = sessiontree.open_store(tmp_path / "a.db")
+    store = await opened.__aenter__()
+    monkeypatch.setattr(SQLiteBackend, "_connect", slowly)
+
+    def run() -> None:
+        try:
+            asyncio.run(store._backend.read(where))
+        except BaseException as error:
+            outcomes.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    await gate.is_reached()
+    await opened.__aexit__(None, None, None)
+    gate.open.set()
+    await asyncio.to_thread(thread.join, PATIENCE)
+    assert [type(error) for error in outcomes] == [StoreClosed]
     assert os.listdir(tmp_path) == ["a.db"]
 
 
