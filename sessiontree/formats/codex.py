@@ -31,7 +31,7 @@ from sessiontree.core import jsontext
 from sessiontree.core.message import Decoded, Native, NewMessage, Part, Role, text_of
 from sessiontree.errors import FormatError
 from sessiontree.formats import openai_responses, shapes, transcript, usual
-from sessiontree.formats.naming import digest
+from sessiontree.formats.naming import key_of_row
 from sessiontree.formats.rewinding import Chain
 from sessiontree.formats.transcript import Entry, Head, Notes, Place, Row, Source, Tells, text_at
 from sessiontree.formats.usual import Seen
@@ -181,7 +181,8 @@ class _Reader:
         entry.tells = place.tells
         entry.beside = entry.follows = place.follows
         if not place.follows:
-            entry.id, entry.parent, entry.key = place.id, place.parent, digest(row.raw)
+            entry.id, entry.parent = place.id, place.parent
+            entry.key = key_of_row(row.raw, entry.created_at)
             entry.topic = _session(native)
             entry.tells = _noted(native, entry.role, place.tells)
         return entry

@@ -27,6 +27,7 @@ from operator import gt
 from pathlib import PurePath
 
 from sessiontree.errors import FormatError
+from sessiontree.formats.naming import key_of_row
 from sessiontree.formats.transcript import Entry, Notes, Reader, Row, Source, Tells, storable
 
 ROOT = -1
@@ -100,7 +101,7 @@ class Skeleton:
         elif self.reader.is_settled:
             self._add(entry, None)
         else:
-            self._add(entry, entry.id or self._free_key("sha256:" + _digest(row.raw)))
+            self._add(entry, entry.id or self._free_key(key_of_row(row.raw, entry.created_at)))
 
     def _take_again(self, entry: Entry, row: Row) -> None:
         """Another row with an id that is taken."""
@@ -276,6 +277,8 @@ _UNKNOWN, _CLIMBING, _ROOTED = 0, 1, 2
 
 
 def _cut_circles(skeleton: Skeleton, parent: array[int], before: array[int]) -> None:
+    if _is_in_order(parent):
+        return
     state = bytearray(len(parent))
     for i in range(len(parent)):
         climbed: list[int] = []
@@ -303,9 +306,10 @@ def _circle_cut(skeleton: Skeleton, circle: list[int], place: int) -> str:
 
 def _step_over(entries: Sequence[Entry], parent: array[int]) -> None:
     """What follows an entry without a place follows the nearest before it that has one."""
-    for i in range(len(entries)):
+    for i, at in enumerate(parent):
+        if at == ROOT or entries[at].is_inside:
+            continue
         climbed: list[int] = []
-        at = parent[i]
         while at != ROOT and not entries[at].is_inside:
             climbed.append(at)
             at = parent[at]
@@ -319,7 +323,7 @@ def _step_over(entries: Sequence[Entry], parent: array[int]) -> None:
 
 def ancestors_first(parent: Sequence[int]) -> array[int]:
     """All indexes in order, but each after what it follows."""
-    if all(map(gt, range(len(parent)), parent)):  # as in nearly every file
+    if _is_in_order(parent):
         return array("q", range(len(parent)))
     order: array[int] = array("q")
     done = bytearray(len(parent))
@@ -332,6 +336,11 @@ def ancestors_first(parent: Sequence[int]) -> array[int]:
             at = parent[at]
         order.extend(reversed(waiting))
     return order
+
+
+def _is_in_order(parent: Sequence[int]) -> bool:
+    """True where each stands after what it follows, as in nearly every file."""
+    return all(map(gt, range(len(parent)), parent))
 
 
 class Children:

@@ -162,7 +162,9 @@ def _blob(db: sqlite3.Connection, content: str) -> int:
 
     data = content.encode("utf-8")
     digest = hashlib.sha256(data).digest()
-    db.execute(SQL["insert_blob"], {"sha256": digest, "content": data})
+    made = db.execute(SQL["insert_blob"], {"sha256": digest, "content": data})
+    if made.rowcount == 1 and made.lastrowid is not None:
+        return made.lastrowid
     return db.execute(SQL["blob_id"], {"sha256": digest}).fetchone()[0]
 
 

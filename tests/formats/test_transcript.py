@@ -210,6 +210,18 @@ def test_rows_without_an_id_have_the_same_key_each_time():
 # --- what each row follows --------------------------------------------------------------------
 
 
+def test_keys_of_rows_without_an_id_come_in_the_order_of_their_times():
+    times = ["2026-01-01T09:59:59.999Z", "2026-01-01T10:00:00Z", "2026-11-01T00:00:00Z"]
+    rows = [{"type": "event_msg", "timestamp": t, "payload": {"n": 1}} for t in times]
+    said = {"type": "message", "role": "user", "content": "hi"}
+    rows.append({"type": "response_item", "timestamp": "2027-01-01T00:00:00Z", "payload": said})
+    rows.append({"type": "response_item", "payload": said})
+    keys = [entry.key or "" for entry in read(rows, "codex").entries]
+    assert keys[:4] == sorted(keys[:4])
+    assert len(set(keys)) == 5
+    assert keys == [entry.key for entry in read(rows, "codex").entries]
+
+
 def test_the_order_of_the_rows_does_not_matter():
     tree = Planted([A_CHAIN[3], A_CHAIN[0], A_CHAIN[2], A_CHAIN[1]])
     tree.check()
