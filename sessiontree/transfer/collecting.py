@@ -2,9 +2,9 @@
 
 An import holds some objects for each row of a file until its end, and none of them is part of
 a circle. Python would go through each of them twice when it is young, and again through all
-each time that a quarter more are there: a fifth of the time of a large import. Meanwhile what
-is young is looked through after more of it, so that the garbage of others does not gather, and
-what is old not at all.
+each time that a quarter more are there: a fifth of the time of a large import. Meanwhile only
+the newest are looked through, and after more of them; so most of the garbage of others does not
+gather, and the rest waits for the end of the import.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 
-SELDOM = (50_000, 10, 1 << 30)
-"""Objects before what is young is looked through; such collections before one of what has been
-there for a while; and of these before one of everything."""
+SELDOM = (50_000, 1 << 30, 1 << 30)
+"""New objects before they are looked through; such collections before one of what has been there
+for a while; and of these before one of everything."""
 
 _lock = Lock()
 _running = 0
