@@ -22,7 +22,7 @@ SQL = statements()
 
 ALL = 1 << 62
 """As many rows as there are."""
-FEW = 50
+FEW = 64
 """Messages that may be read at hand."""
 STRETCH = 1000
 """Ids that are read at once where a path may lie close together."""

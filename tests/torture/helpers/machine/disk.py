@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,8 @@ async def record(
 
     async with sessiontree.open_store(target, durability=durability) as store:
         await store._backend.write(lambda db: db.execute(f"PRAGMA wal_autocheckpoint={fold_after}"))
+        assert store._backend._writer is not None
+        store._backend._writer._fold_at = sys.maxsize  # not beside us, between two copies
         hands = Hands(store)
         look()
         for _ in range(operations):
