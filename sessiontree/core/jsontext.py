@@ -33,7 +33,8 @@ _SPLIT_CHARACTER = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 def dump(value: Mapping[str, Any], what: str = "message") -> str:
     """``value`` as JSON text; FormatError where JSON could not give it back."""
-    _refuse_what_json_changes(value, what)
+    if not (_is_flat(value) and _STRINGS.issuperset(map(type, value))):
+        _refuse_what_json_changes(value, what)
     try:
         return orjson.dumps(value, default=dict).decode()
     except TypeError:
@@ -163,8 +164,6 @@ _ROUNDED = 2.0**63
 
 def _refuse_what_json_changes(root: object, what: str) -> None:
     """Walk ``root`` without recursion; the path is only built when there is an error."""
-    if _is_flat(root) and _STRINGS.issuperset(map(type, cast("dict[object, object]", root))):
-        return
     level: list[object] = [root]
     for _ in range(MAX_NESTING + 1):
         deeper: list[object] = []

@@ -219,6 +219,8 @@ def _with_models_dumped(native: Mapping[str, Any]) -> dict[str, Any]:
 
 def _dumped(value: object) -> object:
     """``value``, or what it says of itself when it is a model of pydantic's kind."""
+    if isinstance(value, dict):
+        return cast("object", value)
     dump = getattr(value, "model_dump", None)
     if not callable(dump):
         return value

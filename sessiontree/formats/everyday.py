@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from sessiontree.core.message import Role, ToolCall, ToolResult
-from sessiontree.core.tokens import estimate
 from sessiontree.formats.glance import answered_line, arguments_text, first_line
+from sessiontree.formats.glance import tokens_of_text as estimate
 from sessiontree.formats.shapes import parsed_arguments
 
 NAME = "openai_chat"

@@ -84,6 +84,8 @@ class _Begun(NamedTuple):
 def _append(
     db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], at_length: Callable[[], None]
 ) -> list[Appended]:
+    if len(calls) == 1:
+        return _append_apart(db, calls, at_length)
     done: list[Appended] = []
     for share in _apart(calls):
         done += _append_apart(db, share, at_length)
@@ -132,7 +134,10 @@ def _begin(db: sqlite3.Connection, conversation: int, wish: Append, taken: int) 
     """``taken`` ids are those of messages of others, which are not written yet."""
     start = wish.expected if wish.at_head else wish.parent
     at, place, next_id = head_and_place(db, conversation, start)
-    known = [by_key_of(db, conversation, message.key) for message in wish.messages]
+    known = [
+        None if message.key is None else by_key_of(db, conversation, message.key)
+        for message in wish.messages
+    ]
     found = [row for row in known if row is not None]
     if len(found) == len(known):
         return _Begun(conversation, wish, at, start, found, [])
@@ -161,7 +166,7 @@ def _chain(
     conversation: int,
     wish: Append,
     known: Sequence[MessageRow | None],
-    place: Place,
+    place: Place | MessageRow,
     new_id: int,
 ) -> tuple[list[MessageRow], list[MessageRow]]:
     """All messages as they are saved, and those that are saved just now."""
@@ -170,7 +175,7 @@ def _chain(
     for message, row in zip(wish.messages, known, strict=True):
         if row is None:
             row = row_of(new_id + len(fresh), conversation, place, message, message.ref, wish.now)
-            place = Place(row.id, row.depth, row.open_calls, row.system_id)
+            place = row
             fresh.append(row)
         rows.append(row)
     return rows, fresh

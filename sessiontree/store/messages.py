@@ -117,11 +117,11 @@ def row_of(
         after.depth + 1,
         message.open_calls,
         message.tokens,
-        json_or_null(message.usage),
+        None if message.usage is None else json_or_null(message.usage),
         message.model,
         message.preview,
         message.key,
-        json_or_null(message.meta),
+        None if message.meta is None else json_or_null(message.meta),
         new_id if message.role == "system" else after.system_id,
         ref,
         now if message.created_at is None else message.created_at,
@@ -181,7 +181,7 @@ def json_or_null(value: Mapping[str, Any] | str | None) -> str | None:
 
 def is_small(step: Sequence[NewMessage]) -> bool:
     """Whether these are messages of a usual step, and quick to write."""
-    return len(step) <= FEW and sum(len(message.content) for message in step) <= SMALL
+    return len(step) <= FEW and sum([len(message.content) for message in step]) <= SMALL
 
 
 def _is_short(

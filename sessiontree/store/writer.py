@@ -47,6 +47,9 @@ LOOK_AGAIN = 0.01
 """Seconds, at most, until a writer that another process keeps out tries again. SQLite by itself
 tries every 0.1 s: next to processes that write group after group it hardly ever finds the store
 free, and gives up."""
+AT_A_TIME = 4
+"""Units that a task alone does at hand before others have their turn: that takes 20 µs."""
+NOBODY = None, 0
 FOLD = 100
 """After so many units at hand the thread folds the log into the file, while others follow: a
 commit that does it would keep the event loop waiting for tens of milliseconds. A log that grows
@@ -128,6 +131,7 @@ class Writer:
         self._over = False
         self._lets_sqlite_wait = True
         self._arriving: set[object] = set()
+        self._alone: tuple[asyncio.Task[Any] | None, int] = NOBODY
         self._how = how
         self._folder: sqlite3.Connection | None = None
         self._unfolded = 0
@@ -145,6 +149,7 @@ class Writer:
             job = self._do_at_hand(unit, args, then)
             if job is not None:
                 return job.future.result()
+        self._alone = NOBODY
         job = self._put(unit, args, then)
         try:
             return await job.future
@@ -175,14 +180,21 @@ class Writer:
 
     async def _is_alone(self) -> bool:
         """Whether nobody else writes or is about to, after all that are ready to run have had
-        their turn. A caller that is cancelled meanwhile has begun nothing."""
+        their turn; a task that was alone just now has a few units before it is asked again. A
+        caller that is cancelled meanwhile has begun nothing."""
+        task = asyncio.current_task()
+        if task is self._alone[0] and self._alone[1] > 1:
+            self._alone = task, self._alone[1] - 1
+            return True
         me = object()  # a count would need a lock, which a task that is garbage must not take
         try:
             self._arriving.add(me)
             await asyncio.sleep(0)
         finally:
             self._arriving.discard(me)
-        return not self._arriving and self._may_do_at_hand()
+        alone = not self._arriving and self._may_do_at_hand()
+        self._alone = (task, AT_A_TIME) if alone else NOBODY
+        return alone
 
     def _may_do_at_hand(self) -> bool:
         return (
@@ -218,7 +230,7 @@ class Writer:
             job.error = error
         else:
             began = self._connection.pace.began()
-            self._commit([job], _Ended())
+            self._commit_alone(job)
             self._connection.pace.ended(began)
         self._count(1)
         self._fold_soon()
@@ -386,6 +398,17 @@ class Writer:
                 db.execute("COMMIT")
         except BaseException as error:
             self._give_up(jobs, error)
+
+    def _commit_alone(self, job: _Job) -> None:
+        """As ``_commit``, of one."""
+        db = self._connection.raw
+        try:
+            with named_errors(self._name):
+                job.result = job.unit(db, *job.args)
+                job.kept = True
+                db.execute("COMMIT")
+        except BaseException as error:
+            self._give_up([job], error)
 
     def _give_up(self, jobs: list[_Job], error: BaseException) -> None:
         """Unless it is all in the store: a signal that comes while the disk is at work is raised

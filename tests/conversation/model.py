@@ -111,8 +111,9 @@ def pairing(specs: Sequence[Spec]) -> tuple[list[int], list[Call]]:
 def _answered(waiting: list[Call], result: Result) -> Call | None:
     if result.id is not None:
         same = [call for call in waiting if call.known_as == result.id]
+        given = [call for call in same if call.id is not None]
         if same:
-            return same[-1]
+            return (given or same)[-1]
     elif result.name is not None:
         named = [call for call in waiting if call.name == result.name]
         if named:

@@ -392,6 +392,7 @@ async def test_a_task_that_is_garbage_is_no_longer_on_the_way(store: Store) -> N
     chat = await warmed(store)
     one = store._backend._writer
     assert one is not None
+    one._alone = writer.NOBODY
     coming = one.run(where, (), None)
     coming.send(None)
     assert one._arriving
