@@ -153,11 +153,14 @@ class _Planting:
     # --- down: which result answers which call --------------------------------------------
 
     def pair(self) -> None:
-        seen = bytearray(len(self.entries))
+        seen, rows = bytearray(len(self.entries)), len(self.skeleton.entries)
         for at in self.order:
             entry = self.entries[at]
             open_before = self.waiting.get(self.parent[at], ())
-            if entry.results:
+            if at >= rows and self._is_stored_rest(at):
+                self.answered[at] = self.answered.get(self.parent[at], [])
+                open_after = open_before
+            elif entry.results:
                 open_after = self._answer(at, open_before, seen)
             elif open_before and self._begins_something(at):
                 open_after = self._leave(at, open_before)
@@ -186,6 +189,12 @@ class _Planting:
         if len(answered) < len(found):
             self._keep_apart(at, found)
         return _without(open_before, answered)
+
+    def _is_stored_rest(self, at: int) -> bool:
+        """True for what we have made of an entry that is kept as a mark: its results are those
+        of that entry, and do not answer for a second time."""
+        key = self.entries[at].key or ""
+        return self.parent[at] in self.orphaned and key.startswith(REST_KEY)
 
     def _keep_apart(self, at: int, found: Sequence[OpenCall | None]) -> None:
         bad = frozenset(i for i, call in enumerate(found) if call is None)

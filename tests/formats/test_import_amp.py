@@ -96,3 +96,26 @@ def test_any_object_is_a_message_or_a_mark(native: dict[str, Any]):
     role, parts = CODEC.decode(native)
     assert role in ("user", "assistant", "tool", "system", "mark")
     assert parts is not None
+
+
+async def test_a_step_that_calls_one_id_twice_and_answers_nobody_is_the_same_when_imported_again(
+    store: sessiontree.Store, tmp_path: Path
+):
+    """One row answers a call, one of two calls of the same id, and a call that is nowhere."""
+    thread = json.loads(RAW)
+    blocks = thread["messages"][1]["content"]
+    assert [block.get("id") for block in blocks[2:]] == ["toolu_1", "toolu_2", "toolu_3"]
+    blocks[3]["id"] = "toolu_3"
+    file = tmp_path / THREAD.name
+    file.write_text(json.dumps(thread))
+    _, chat = await brought(store, file)
+    before = [(m.id, m.parent_id, m.raw) async for m in chat.iter_messages()]
+    assert [m.key.partition(":")[0] for m in await chat.path() if m.key][2:5] == [
+        "2",
+        "rest",
+        "interrupted",
+    ]
+    done = await sessiontree.import_file(store, file)
+    assert (done.kept, done.closed) == (0, 0)
+    assert [(m.id, m.parent_id, m.raw) async for m in chat.iter_messages()] == before
+    assert (await store.open(chat.id)).head == chat.head
