@@ -159,9 +159,15 @@ def read(
 
 def reported(native: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The usage that a message tells, as JSON text, and its model."""
+    if _TELLING.isdisjoint(native):
+        return None, None
     said = _inner(native)
     usage = _usage(said) if "usage" in said else None
     return _usage_text(usage) if usage else None, _model(said) if "model" in said else None
+
+
+_TELLING = frozenset({"message", "usage", "model"})
+"""Keys without one of which a row tells neither."""
 
 
 def _usage_text(usage: Mapping[str, Any]) -> str | None:

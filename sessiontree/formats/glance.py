@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import orjson
@@ -125,11 +125,13 @@ def _tokens_of_kept(part: Part) -> int:
     return tokens_inside([value for key, value in part.items() if key != "type"])
 
 
-def tokens_inside(values: Iterable[object]) -> int:
+def tokens_inside(values: Collection[object]) -> int:
     """All strings inside, but for data: what is long and has no space in it."""
     total = 0
     waiting = [values]
     for inside in waiting:  # grows as it goes
+        if _SCALARS.issuperset(map(type, inside)):  # numbers alone
+            continue
         for value in inside:
             kind = type(value)
             if kind is str:
@@ -146,7 +148,7 @@ def tokens_inside(values: Iterable[object]) -> int:
 _SCALARS: frozenset[type[Any]] = frozenset({int, float, bool, type(None)})
 
 
-def _inside(value: object) -> Iterable[object]:
+def _inside(value: object) -> Collection[object]:
     if isinstance(value, dict):
         return cast("dict[str, object]", value).values()
-    return cast("Iterable[object]", value) if isinstance(value, list | tuple) else ()
+    return cast("Collection[object]", value) if isinstance(value, list | tuple) else ()
