@@ -21,7 +21,6 @@ from typing import Any, cast
 from sessiontree.conversation import landing
 from sessiontree.conversation.handle import Conversation
 from sessiontree.conversation.store import Store
-from sessiontree.core.message import NewMessage
 from sessiontree.core.records import Cause, Checkpoint, Graft, Move
 from sessiontree.errors import FormatError
 from sessiontree.formats import jsonl, transcripts
@@ -34,7 +33,7 @@ from sessiontree.transfer.account import Import
 from sessiontree.transfer.collecting import seldom_collecting
 from sessiontree.transfer.messages import Maker
 from sessiontree.transfer.stored import Stored, look
-from sessiontree.transfer.threads import alongside, in_thread
+from sessiontree.transfer.threads import in_thread
 
 BATCH = 8_000
 """Messages in one transaction, at most. Keys come in no order: a transaction writes most pages of
@@ -235,15 +234,12 @@ class _Landing:
         return self.skeleton.topic[at]
 
     async def _save(self, chat: Conversation, order: Sequence[int]) -> None:
-        """In batches: while SQLite saves one, the messages of the next are made."""
-        made = await in_thread(self._made, order, 0)
         start = 0
-        while made:
-            saved = order[start : start + len(made)]
-            batch = await in_thread(self._batch, saved, made)
-            start += len(made)
-            saving = self._save_batch(chat, saved, batch)
-            made = await alongside(saving, self._made, order, start)
+        while start < len(order):
+            batch = await in_thread(self._batch, order, start)
+            end = start + len(batch)
+            await self._save_batch(chat, order[start:end], batch)
+            start = end
 
     async def _save_batch(
         self, chat: Conversation, saved: Sequence[int], batch: Sequence[Graft]
@@ -274,27 +270,19 @@ class _Landing:
             size = self.skeleton.source.size
             self.progress((size + offset) // 2, size)
 
-    def _made(self, order: Sequence[int], start: int) -> list[NewMessage]:
-        """The messages of the batch that begins at ``start``; none at the end."""
-        made: list[NewMessage] = []
+    def _batch(self, order: Sequence[int], start: int) -> list[Graft]:
+        """The batch that begins at ``start``. Until its messages have ids, ``ids`` tells where they
+        are in it, as ``Graft`` writes it."""
+        batch: list[Graft] = []
+        ids, parent = self.ids, self.plan.parent
         size = 0
         for at in order[start : start + BATCH]:
-            message = self.maker.message(at)
-            made.append(message)
+            message, above = self.maker.message(at), parent[at]
+            batch.append(Graft(message, None if above == ROOT else ids[above], self._ref(at)))
+            ids[at] = -len(batch)  # from here on: nothing follows or speaks of itself
             size += len(message.content)
             if size > BATCH_BYTES:
                 break
-        return made
-
-    def _batch(self, order: Sequence[int], made: Sequence[NewMessage]) -> list[Graft]:
-        """Messages with their places. Until they have ids, ``ids`` tells where they are in the
-        batch, as ``Graft`` writes it."""
-        batch: list[Graft] = []
-        ids, parent = self.ids, self.plan.parent
-        for at, message in zip(order, made, strict=True):
-            above = parent[at]
-            batch.append(Graft(message, None if above == ROOT else ids[above], self._ref(at)))
-            ids[at] = -len(batch)  # from here on: nothing follows or speaks of itself
         return batch
 
     def _ref(self, at: int) -> int | None:
