@@ -47,8 +47,6 @@ LOOK_AGAIN = 0.01
 """Seconds, at most, until a writer that another process keeps out tries again. SQLite by itself
 tries every 0.1 s: next to processes that write group after group it hardly ever finds the store
 free, and gives up."""
-ROWS_OF_A_UNIT = 6
-"""Rows that a turn changes, for what changes more."""
 AT_A_TIME = 4
 """Units that a task alone does at hand before others have their turn: that takes 20 µs."""
 NOBODY = None, 0
@@ -379,17 +377,13 @@ class Writer:
             self._folder.close()
 
     def _commit_on_thread(self, jobs: list[_Job], ended: _Ended) -> None:
-        began, rows = self._connection.pace.began(), self._connection.raw.total_changes
+        began = self._connection.pace.began()
         self._commit(jobs, ended)
-        rows = self._connection.raw.total_changes - rows
-        self._count(max(len(jobs), rows // ROWS_OF_A_UNIT))
-        if len(jobs) > 1:
-            return
-        if is_bounded(jobs[0].unit, jobs[0].args):
+        self._count(len(jobs))
+        if len(jobs) == 1 and is_bounded(jobs[0].unit, jobs[0].args):
             self._connection.pace.ended(began)
-            if not self._connection.pace.is_quick:
-                return
-        self._fold_soon()  # also what a batch of an import has left, while the next one is made
+            if self._connection.pace.is_quick:
+                self._fold_soon()
 
     def _commit(self, jobs: list[_Job], ended: _Ended) -> None:
         """Run the jobs in the transaction; each has its result or its error afterwards."""
