@@ -428,41 +428,6 @@ async def test_files_and_folders_that_may_not_be_written(as_anybody: Path) -> No
     assert caught.value.hint
 
 
-# ---- files that go away --------------------------------------------------------------
-
-
-async def test_a_store_whose_file_was_removed_acknowledges_nothing(file: Path) -> None:
-    """SQLite would write on into a file that nobody can open any more."""
-    async with sessiontree.open_store(file) as store:
-        chat = await store.conversation("chat")
-        await chat.append([user("kept")])
-        await chat.path()
-        file.unlink()
-        with pytest.raises(sessiontree.StoreUnavailable, match="removed or replaced"):
-            await chat.append(user("lost"))
-        assert not file.exists(), "nobody made an empty one in its place"
-
-
-async def test_a_store_whose_file_was_replaced_acknowledges_nothing(file: Path) -> None:
-    other = file.with_name("other.db")
-    await filled(other)
-    async with sessiontree.open_store(file) as store:
-        chat = await store.conversation("chat")
-        before = digest(other)
-        os.replace(other, file)
-        with pytest.raises(sessiontree.StoreUnavailable, match="removed or replaced"):
-            await chat.append(user("lost"))
-    assert digest(file) == before
-
-
-async def test_a_reader_that_comes_later_makes_no_new_file(file: Path) -> None:
-    async with sessiontree.open_store(file) as store:
-        file.unlink()
-        with pytest.raises(sessiontree.StoreUnavailable):
-            [info async for info in store.conversations()]
-        assert not file.exists()
-
-
 # ---- what opening leaves behind ------------------------------------------------------
 
 
