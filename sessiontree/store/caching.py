@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sessiontree.core.caching import Entry, Packed, Totals
 from sessiontree.errors import NotAStore, StoreTooNew
-from sessiontree.store.driver import Opening, write_ahead
+from sessiontree.store.driver import Opening, one_moment, write_ahead
 from sessiontree.store.sqlite import SQLiteBackend
 from sessiontree.store.statements import named, split
 
@@ -44,15 +44,17 @@ class CacheFile(Opening):
 
     def _is_new(self, db: sqlite3.Connection) -> bool:
         """Whether the file is empty. NotAStore when it is another's, StoreTooNew."""
-        mark: int = db.execute("PRAGMA application_id").fetchone()[0]
-        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        with one_moment(db):
+            mark: int = db.execute("PRAGMA application_id").fetchone()[0]
+            version: int = db.execute("PRAGMA user_version").fetchone()[0]
+            is_empty: int = db.execute(STATEMENTS["is_empty"]).fetchone()[0]
         if mark == APPLICATION_ID:
             if version > VERSION:
                 raise StoreTooNew(
                     f"{self.path} is a cache of version {version}, this sessiontree knows {VERSION}"
                 )
             return version < VERSION
-        if mark or version or not db.execute(STATEMENTS["is_empty"]).fetchone()[0]:
+        if mark or version or not is_empty:
             raise NotAStore(
                 f"{self.path} is a SQLite file of another kind, and no response cache",
                 hint="name another file; this one was not changed",

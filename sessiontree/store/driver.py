@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -293,17 +294,33 @@ def write_ahead(db: sqlite3.Connection, patience: float) -> None:
                 raise StoreUnavailable("a write-ahead log cannot be kept here", hint=hint)
 
 
+@contextmanager
+def one_moment(db: sqlite3.Connection) -> Generator[None, None, None]:
+    """What is read meanwhile is of one moment: another process may just make the file."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
 def _version(db: sqlite3.Connection, path: str) -> int:
     """The schema version of the file; 0 when it is new. Refuses what is no store of ours."""
-    found: int = db.execute("PRAGMA user_version").fetchone()[0]
-    mark: int = db.execute("PRAGMA application_id").fetchone()[0]
+    with one_moment(db):
+        found: int = db.execute("PRAGMA user_version").fetchone()[0]
+        mark: int = db.execute("PRAGMA application_id").fetchone()[0]
+        has_tables = db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
     if mark == APPLICATION_ID:
         if found > VERSION:
             raise StoreTooNew(
                 f"{path} has schema version {found}, this sessiontree knows {VERSION}"
             )
         return found
-    if mark or found or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    if mark or found or has_tables:
         raise NotAStore(
             f"{path} is a SQLite file of another program",
             hint="name another file; this one was not changed",
