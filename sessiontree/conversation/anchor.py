@@ -32,6 +32,12 @@ def wrap(row: MessageRow) -> Message:
     return Message(row, formats.codec)
 
 
+def wrapped(rows: Iterable[MessageRow]) -> list[Message]:
+    """Rows as people see them."""
+    codec = formats.codec
+    return [Message(row, codec) for row in rows]
+
+
 def unsaved(message: NewMessage, conversation: int, parent: int | None) -> Message:
     """A message that is not in the tree, as people see it: id 0, depth -1."""
     row = MessageRow(
@@ -100,7 +106,8 @@ class Anchor:
     ) -> list[Message]:
         """Append, and go ``back`` in the same transaction. HeadMoved, with the messages kept
         as a branch and the head where it is, when another was first."""
-        wish.drafts = [*wish.drafts, *self.reported]
+        if self.reported:
+            wish.drafts = [*wish.drafts, *self.reported]
 
         def then(done: Appended, at: MessageRow | None = None) -> None:
             self.reported.difference_update(wish.drafts)
@@ -118,8 +125,8 @@ class Anchor:
         else:
             done = (await write(then_back, append_and_rewind, self.id, wish, *back)).done
         if not done.moved:
-            raise HeadMoved(wish.expected, done.head, [wrap(row) for row in done.fresh])
-        return [wrap(row) for row in done.rows]
+            raise HeadMoved(wish.expected, done.head, wrapped(done.fresh))
+        return wrapped(done.rows)
 
 
 def read_batch(
@@ -131,23 +138,32 @@ def read_batch(
     """
     arguments.format_name(format)
     given = _as_list(messages)
-    names = list(keys) if keys is not None else [None] * len(given)
-    if len(names) != len(given):
-        raise FormatError(
-            f"{len(given)} message(s) came with {len(names)} key(s)",
-            hint="give one key for each message; None where it has none",
-        )
-    _refuse_same_keys(names)
-    batch = [
-        formats.read(message, format=format, default=default, key=key)
-        for message, key in zip(given, names, strict=True)
-    ]
+    batch = [formats.read(message, format=format, default=default) for message in given]
+    if keys is not None:
+        _name(batch, keys)
     settle(batch)
     return batch
 
 
+def _name(batch: Sequence[NewMessage], keys: Sequence[str | None]) -> None:
+    """Give messages their keys."""
+    if len(keys) != len(batch):
+        raise FormatError(
+            f"{len(batch)} message(s) came with {len(keys)} key(s)",
+            hint="give one key for each message; None where it has none",
+        )
+    _refuse_same_keys(keys)
+    for message, key in zip(batch, keys, strict=True):
+        message.key = key
+
+
+_ONE = (Mapping, str, bytes, bytearray)
+
+
 def _as_list(messages: object) -> list[object]:
-    if isinstance(messages, Mapping | str | bytes | bytearray) or hasattr(messages, "model_dump"):
+    if type(messages) is list and messages:
+        return cast("list[object]", messages)
+    if isinstance(messages, _ONE) or hasattr(cast(Any, messages), "model_dump"):
         return [cast(Any, messages)]
     if not isinstance(messages, Iterable):
         raise FormatError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessiontree import formats
 from sessiontree.conversation import arguments
-from sessiontree.conversation.anchor import Anchor, now, read_batch, wrap
+from sessiontree.conversation.anchor import Anchor, now, read_batch, wrap, wrapped
 from sessiontree.conversation.anchor import digest as as_digest
 from sessiontree.conversation.draft import Draft, drafts_of
 from sessiontree.conversation.resume import Resume, resume_of
@@ -56,7 +56,7 @@ class Conversation:
 
     @property
     def id(self) -> int:
-        return self._anchor.id
+        return self._anchor.info.id
 
     @property
     def owner(self) -> str:
@@ -191,7 +191,7 @@ class Conversation:
         at = self.head if leaf is None else self._id(leaf)
         limit = arguments.count(newest, "newest")
         rows = await self._anchor.backend.read(reads.path, self.id, at, limit)
-        return [wrap(row) for row in rows]
+        return wrapped(rows)
 
     async def iter_path(self, leaf: int | None = None) -> AsyncIterator[Message]:
         """As ``path``, in memory that does not grow with its length."""
@@ -221,16 +221,16 @@ class Conversation:
     async def children(self, message_id: int | None) -> list[Message]:
         """The messages that follow it, oldest first; of None: the roots."""
         parent = self._place(message_id)
-        return _wrapped(await self._anchor.backend.read(reads.children, self.id, parent))
+        return wrapped(await self._anchor.backend.read(reads.children, self.id, parent))
 
     async def siblings(self, message_id: int) -> list[Message]:
         """The children of its parent, itself included, oldest first."""
         known = self._id(message_id)
-        return _wrapped(await self._anchor.backend.read(reads.siblings, self.id, known))
+        return wrapped(await self._anchor.backend.read(reads.siblings, self.id, known))
 
     async def leaves(self) -> list[Message]:
         """The messages without children, oldest first."""
-        return _wrapped(await self._anchor.backend.read(reads.leaves, self.id))
+        return wrapped(await self._anchor.backend.read(reads.leaves, self.id))
 
     async def tree(self) -> Tree:
         """The whole tree without contents, and the head as it is in the store."""
@@ -474,10 +474,6 @@ class Conversation:
         self._anchor.reported = {draft.turn for draft in drafts}
         window = None if budget is None else await self.window(budget, target=target)
         return resume_of(self.id, path, await self.checkpoints(), drafts, window)
-
-
-def _wrapped(rows: list[MessageRow]) -> list[Message]:
-    return [wrap(row) for row in rows]
 
 
 def as_system(system: str | Mapping[str, Any], format: str | None) -> NewMessage:

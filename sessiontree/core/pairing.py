@@ -223,16 +223,23 @@ def _settles_by_ids(batch: Sequence[NewMessage]) -> bool:
     False for anything else, which ``pair`` looks at: it costs several times more."""
     waiting: set[str] = set()
     for message in batch:
-        for call in message.calls:
-            if not call.given or call.id in waiting:
-                return False
-            waiting.add(call.id)
-        for result in message.results:
-            if not result.given or result.id not in waiting:
-                return False
-            waiting.remove(result.id)
+        if (message.calls or message.results) and not _opens_and_answers(message, waiting):
+            return False
         message.open_calls = len(waiting)
     return not waiting
+
+
+def _opens_and_answers(message: NewMessage, waiting: set[str]) -> bool:
+    """Whether its calls are new and its results are waited for; ``waiting`` follows."""
+    for call in message.calls:
+        if not call.given or call.id in waiting:
+            return False
+        waiting.add(call.id)
+    for result in message.results:
+        if not result.given or result.id not in waiting:
+            return False
+        waiting.remove(result.id)
+    return True
 
 
 def refuse_orphans(pairing: Pairing) -> None:

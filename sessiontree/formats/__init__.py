@@ -110,34 +110,20 @@ def read(
 
     FormatError: it cannot be stored as JSON, or is not a message of its format.
     """
-    content, native = _as_text(message)
+    if type(message) is dict:
+        content, native = _written(cast("dict[str, Any]", message))
+    else:
+        content, native = _as_text(message)
     name = format or default or FALLBACK
     if name in PLAIN_FORMATS and _is_plain(native):
-        text: str = native["content"]
+        role, text = native["role"], native["content"]
+        line, tokens = first_line(text), tokens_of_text(text)
         return NewMessage(
-            content,
-            name,
-            native["role"],
-            preview=first_line(text),
-            tokens=tokens_of_text(text),
-            usage=usage,
-            model=model,
-            key=key,
-            meta=meta,
-            created_at=created_at,
+            content, name, role, (), (), line, tokens, usage, model, key, meta, created_at
         )
-    seen = everyday.see(native) if format in (None, everyday.NAME) else None
+    seen = everyday.see(native) if format is None or format == everyday.NAME else None
     if seen is not None:
-        return NewMessage(
-            content,
-            everyday.NAME,
-            *seen,
-            usage=usage,
-            model=model,
-            key=key,
-            meta=meta,
-            created_at=created_at,
-        )
+        return NewMessage(content, everyday.NAME, *seen, usage, model, key, meta, created_at)
     name, (role, parts) = _decode(native, format, default)
     calls = calls_of(parts)
     said = _inner(native)
@@ -204,11 +190,15 @@ def _as_text(message: object) -> tuple[str, Mapping[str, Any]]:
             f"a message is a mapping or JSON text, not a {type(message).__name__}",
             hint='give {"role": "user", "content": "…"}',
         )
+    return _written(value)
+
+
+def _written(native: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     try:
-        return jsontext.dump(value), value
+        return jsontext.dump(native), native
     except FormatError:
-        plain = _with_models_dumped(value)
-        if plain == value:
+        plain = _with_models_dumped(native)
+        if plain == native:
             raise
         return jsontext.dump(plain), plain
 

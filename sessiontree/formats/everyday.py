@@ -8,7 +8,7 @@ seen here is what the codec would see; a property test holds the two equal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from sessiontree.core.message import Role, ToolCall, ToolResult
 from sessiontree.formats.glance import answered_line, arguments_text, first_line
@@ -21,14 +21,8 @@ _CALL = {"id", "type", "function"}
 _FUNCTION = {"name", "arguments"}
 
 
-class Seen(NamedTuple):
-    """What the store wants to know of a message."""
-
-    role: Role
-    calls: tuple[ToolCall, ...]
-    results: tuple[ToolResult, ...]
-    preview: str
-    tokens: int
+Seen = tuple[Role, tuple[ToolCall, ...], tuple[ToolResult, ...], str, int]
+"""Role, calls, results, preview and tokens, as ``NewMessage`` takes them."""
 
 
 def see(native: Mapping[str, Any]) -> Seen | None:
@@ -46,7 +40,7 @@ def _result(native: Mapping[str, Any]) -> Seen | None:
     if type(call_id) is not str or type(content) is not str or not call_id:
         return None
     preview = answered_line(first_line(content))
-    return Seen("tool", (), (ToolResult(call_id, content),), preview, estimate(content))
+    return "tool", (), (ToolResult(call_id, content),), preview, estimate(content)
 
 
 def _calls(native: Mapping[str, Any]) -> Seen | None:
@@ -64,7 +58,7 @@ def _calls(native: Mapping[str, Any]) -> Seen | None:
         calls.append(call)
         tokens += estimate(call.name) + estimate(arguments_text(call.arguments))
     preview = first_line(content or "") or first_line(", ".join([call.name for call in calls]))
-    return Seen("assistant", tuple(calls), (), preview, tokens)
+    return "assistant", tuple(calls), (), preview, tokens
 
 
 def _call(made: object) -> ToolCall | None:

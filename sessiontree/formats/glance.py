@@ -26,10 +26,17 @@ tokens_of_text = counter(GENERIC, exact=False)
 
 def first_line(text: str) -> str:
     """The first line that shows something, at most 120 characters, "…" where it was cut."""
-    start = text[: PREVIEW_CHARS + 1]
-    if start[:1] > " " and start.isprintable():  # as most texts are
-        is_cut = len(start) > PREVIEW_CHARS and start[-1] != " "
-        return start[:-2] + "…" if is_cut else start.rstrip()
+    line = text.lstrip()[: PREVIEW_CHARS + 1]
+    if not line.isprintable():
+        line = line.partition("\n")[0]
+    if line.isprintable():  # as most are
+        is_cut = len(line) > PREVIEW_CHARS and line[-1] != " "
+        return line[:-2] + "…" if is_cut else line.rstrip()
+    return _first_shown(text)
+
+
+def _first_shown(text: str) -> str:
+    """As ``first_line``, of any text."""
     found = _LINE.search(text)
     while found is not None:
         line = found[0]

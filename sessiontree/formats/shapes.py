@@ -22,6 +22,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard, cast
 
+from sessiontree.core import jsontext
 from sessiontree.core.message import Part, Role, text_of
 from sessiontree.errors import FormatError
 
@@ -243,6 +244,11 @@ def is_bound_elsewhere(part: Part, fmt: str) -> bool:
 
 def parsed_arguments(text: str) -> Any:
     """The object in ``text``; ``text`` itself when it is no JSON object."""
+    found = jsontext.flat(text)
+    return _parsed_with_care(text) if found is None else found
+
+
+def _parsed_with_care(text: str) -> Any:
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError):

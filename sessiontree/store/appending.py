@@ -116,17 +116,18 @@ def _append_apart(
     db: sqlite3.Connection, calls: Sequence[tuple[int, Append]], at_length: Callable[[], None]
 ) -> list[Appended]:
     begun: list[_Begun] = []
-    taken = 0
+    rows: list[MessageRow] = []
     for conversation, wish in calls:
-        begun.append(_begin(db, conversation, wish, taken))
-        taken += len(begun[-1].fresh)
+        begun.append(_begin(db, conversation, wish, len(rows)))
+        rows += begun[-1].fresh
     moves: list[Move] = []
     done = [_finish(db, one, moves) for one in begun]
     record(db, moves)
     at_length()
-    insert(db, [row for one in begun for row in one.fresh])
+    insert(db, rows)
     for one in begun:
-        _label(db, one)
+        if one.wish.labels:
+            _label(db, one)
     return done
 
 
@@ -134,22 +135,31 @@ def _begin(db: sqlite3.Connection, conversation: int, wish: Append, taken: int) 
     """``taken`` ids are those of messages of others, which are not written yet."""
     start = wish.expected if wish.at_head else wish.parent
     at, place, next_id = head_and_place(db, conversation, start)
-    known = [
-        None if message.key is None else by_key_of(db, conversation, message.key)
-        for message in wish.messages
-    ]
-    found = [row for row in known if row is not None]
-    if len(found) == len(known):
-        return _Begun(conversation, wish, at, start, found, [])
-    if found:  # a retry; what is left must be whole without them
-        settle([m for m, row in zip(wish.messages, known, strict=True) if row is None])
+    messages, known = wish.messages, _known(db, conversation, wish.messages)
+    if known:  # a retry; what is left must be whole without what was saved then
+        if all(known):
+            return _Begun(conversation, wish, at, start, list(filter(None, known)), [])
+        messages = [m for m, row in zip(messages, known, strict=True) if row is None]
+        settle(messages)
         if known[0] is not None:
             start = _where_it_had_come_to(known)
             place = boundary(db, conversation, start)
     if place is None:
         raise MessageNotFound(start, conversation)
-    rows, fresh = _chain(conversation, wish, known, closed(place), next_id + taken)
+    fresh = _chain(conversation, messages, closed(place), next_id + taken, wish.now)
+    rows = _together(known, fresh) if known else fresh
     return _Begun(conversation, wish, at, start, rows, fresh)
+
+
+def _known(
+    db: sqlite3.Connection, conversation: int, messages: Sequence[NewMessage]
+) -> list[MessageRow | None]:
+    """For each message the one that bears its key already; empty where none does."""
+    keys = [message.key for message in messages]
+    if keys.count(None) == len(keys):
+        return []
+    found = [by_key_of(db, conversation, key) for key in keys]
+    return found if any(found) else []
 
 
 def _where_it_had_come_to(known: Sequence[MessageRow | None]) -> int | None:
@@ -164,37 +174,40 @@ def _where_it_had_come_to(known: Sequence[MessageRow | None]) -> int | None:
 
 def _chain(
     conversation: int,
-    wish: Append,
-    known: Sequence[MessageRow | None],
+    messages: Sequence[NewMessage],
     place: Place | MessageRow,
     new_id: int,
-) -> tuple[list[MessageRow], list[MessageRow]]:
-    """All messages as they are saved, and those that are saved just now."""
+    now: int,
+) -> list[MessageRow]:
+    """The messages as they are saved, each after the one before it."""
     rows: list[MessageRow] = []
-    fresh: list[MessageRow] = []
-    for message, row in zip(wish.messages, known, strict=True):
-        if row is None:
-            row = row_of(new_id + len(fresh), conversation, place, message, message.ref, wish.now)
-            place = row
-            fresh.append(row)
-        rows.append(row)
-    return rows, fresh
+    for id, message in enumerate(messages, new_id):
+        place = row_of(id, conversation, place, message, message.ref, now)
+        rows.append(place)
+    return rows
+
+
+def _together(known: Sequence[MessageRow | None], fresh: Sequence[MessageRow]) -> list[MessageRow]:
+    """What was saved before and what is saved just now, in the order of the messages."""
+    these = iter(fresh)
+    return [next(these) if row is None else row for row in known]
 
 
 def _finish(db: sqlite3.Connection, one: _Begun, moves: list[Move]) -> Appended:
     """What goes with the messages; where the head is to move, the move is added to ``moves``."""
     conversation, wish, at, _, rows, fresh = one
+    last = one.last
     for turn in wish.drafts:
         db.execute(SQL["delete_draft"], {"conversation": conversation, "turn": turn})
     if not fresh:  # a retry
         inside = bool(rows) and rows[-1].open_calls > 0
-        seen = wish.expected if inside or at.head == wish.expected else one.last
+        seen = wish.expected if inside or at.head == wish.expected else last
         return Appended(rows, fresh, seen, moved=True)
-    if wish.at_head and at.head not in (wish.expected, fresh[0].parent_id):
+    if wish.at_head and at.head != wish.expected and at.head != fresh[0].parent_id:
         return Appended(rows, fresh, at.head, moved=False)
-    if at.head != one.last:
-        moves.append(next_move(conversation, at, one.last, wish.cause, wish.now))
-    return Appended(rows, fresh, one.last, moved=True)
+    if at.head != last:
+        moves.append(next_move(conversation, at, last, wish.cause, wish.now))
+    return Appended(rows, fresh, last, moved=True)
 
 
 def _label(db: sqlite3.Connection, one: _Begun) -> None:

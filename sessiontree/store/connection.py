@@ -13,9 +13,9 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 import aiosqlite
@@ -40,18 +40,14 @@ class Pace:
 
     def __init__(self) -> None:
         self._quick_ones = 0
-
-    @property
-    def is_quick(self) -> bool:
+        self.is_quick = False
         """Whether the next one may be run at hand."""
-        return self._quick_ones >= STEADY
-
-    def began(self) -> float:
-        return time.perf_counter()
 
     def ended(self, began: float) -> None:
-        quick = time.perf_counter() - began <= QUICK
+        """One has, that began at this time of ``perf_counter``."""
+        quick = perf_counter() - began <= QUICK
         self._quick_ones = self._quick_ones + 1 if quick else 0
+        self.is_quick = self._quick_ones >= STEADY
 
 
 class Connection(aiosqlite.Connection):
@@ -69,6 +65,7 @@ class Connection(aiosqlite.Connection):
         super().__init__(connect, iter_chunk_size=64)
         self._path = how.path
         self._held = threading.Lock()
+        self._allowed = ANY
         self.pace = Pace()
 
     async def open(self) -> Connection:
@@ -123,17 +120,19 @@ class Connection(aiosqlite.Connection):
             taken.extend(map(self._held.acquire, (False,)))  # one step: no signal comes between
             if not taken[0]:
                 return None
-            self.allow(LONG)
+            if self._allowed != LONG:
+                self.allow(LONG)
             return (unit(db),)
         finally:
             if True in taken:
                 try:
-                    roll_back(db)  # nothing, but for a signal
+                    if db.in_transaction:  # nothing, but for a signal
+                        roll_back(db)
                 finally:
                     self._held.release()  # not by a function of ours: it might not begin
 
     def _timed(self, unit: Callable[[sqlite3.Connection], T], db: sqlite3.Connection) -> T:
-        began = self.pace.began()
+        began = perf_counter()
         try:
             return unit(db)
         finally:
@@ -151,7 +150,9 @@ class Connection(aiosqlite.Connection):
     def allow(self, length: int) -> None:
         """From now on values may be of so many bytes. StoreClosed."""
         try:
-            self.raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, length)
+            if length != self._allowed:
+                self.raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, length)
+                self._allowed = length
         except sqlite3.ProgrammingError as error:
             raise StoreClosed(f"{self._path} is closed") from error
 

@@ -18,11 +18,11 @@ from sessiontree.store import reads
 from sessiontree.store.appending import Append, Appended, append
 from sessiontree.store.heads import (
     boundary,
-    branch,
     find_checkpoint,
     head_of,
     set_checkpoint,
     set_head,
+    to_checkpoint,
 )
 from sessiontree.store.messages import is_small, json_or_null, next_message_id
 from sessiontree.store.statements import statements
@@ -136,11 +136,10 @@ def rewind(
     db: sqlite3.Connection, conversation: int, label: str, digest: NewMessage | None, now: int
 ) -> MessageRow | None:
     """Move the head to a checkpoint; a digest is appended there in the same transaction."""
-    head = head_of(db, conversation).head
-    to = find_checkpoint(db, conversation, label).message_id
     if digest is None:
-        return branch(db, conversation, to, "rewind", now)
-    digest.ref = head
+        return to_checkpoint(db, conversation, label, now)
+    digest.ref = head_of(db, conversation).head
+    to = find_checkpoint(db, conversation, label).message_id
     wish = Append([digest], now, at_head=False, parent=to, cause="rewind")
     return append(db, conversation, wish).rows[-1]
 

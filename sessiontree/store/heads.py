@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sessiontree.core.message import MessageRow
+from sessiontree.core.message import MessageRow, new_row
 from sessiontree.core.records import Cause, Checkpoint
 from sessiontree.errors import (
     CheckpointExists,
@@ -139,11 +139,45 @@ def branch(
     db: sqlite3.Connection, conversation: int, to: int | None, cause: Cause, now: int
 ) -> MessageRow | None:
     """Move the head to a boundary; returns that message."""
-    at = head_of(db, conversation)
-    row = None if to is None else reads.message(db, conversation, to)
+    at, row = _head_and(db, "head_and_message", conversation, to)
+    if row is None and to is not None:
+        raise MessageNotFound(to, conversation)
+    return _go_to(db, conversation, at, row, cause, now)
+
+
+def to_checkpoint(
+    db: sqlite3.Connection, conversation: int, label: str, now: int
+) -> MessageRow | None:
+    """Move the head to the message of a checkpoint; returns it."""
+    at, row = _head_and(db, "head_and_labelled", conversation, label)
+    if row is None:
+        gone = find_checkpoint(db, conversation, label).message_id
+        raise MessageNotFound(gone, conversation)
+    return _go_to(db, conversation, at, row, "rewind", now)
+
+
+def _head_and(
+    db: sqlite3.Connection, statement: str, conversation: int, named: int | str | None
+) -> tuple[Standing, MessageRow | None]:
+    """As ``head_of``; and in the same look the message that is named, if there is one."""
+    found = db.execute(SQL[statement], (conversation, named)).fetchone()
+    if found is None:
+        raise ConversationNotFound(conversation)
+    row = None if found[3] is None else new_row(MessageRow, found[3:])
+    return Standing(*found[:3]), row
+
+
+def _go_to(
+    db: sqlite3.Connection,
+    conversation: int,
+    at: Standing,
+    row: MessageRow | None,
+    cause: Cause,
+    now: int,
+) -> MessageRow | None:
     if row is not None and row.open_calls:
         raise NotABoundary(row.id, row.open_calls)
-    move_head(db, conversation, at, to, cause, now)
+    move_head(db, conversation, at, None if row is None else row.id, cause, now)
     return row
 
 
@@ -166,15 +200,19 @@ def undo(
     db: sqlite3.Connection, conversation: int, expected: int | None, now: int
 ) -> MessageRow | None:
     """Put the head back where it was before its current move."""
-    current = _expect(db, conversation, expected)
+    found = db.execute(SQL["head_and_undone"], (conversation,)).fetchone()
+    if found is None:
+        raise ConversationNotFound(conversation)
+    head, current, move, back, previous = found[:5]
+    if head != expected:
+        raise HeadMoved(expected, head)
     if current is None:
         raise NothingToUndo(f"conversation {conversation} has no move of its head left to undo")
-    values = {"conversation": conversation, "move": current}
-    move = db.execute(SQL["move"], values).fetchone()
     if move is None:
         raise StoreCorrupt(f"the current move {current} of conversation {conversation} is missing")
-    back, _, previous = move
-    row = None if back is None else reads.message(db, conversation, back)
+    row = None if found[5] is None else new_row(MessageRow, found[5:])
+    if row is None and back is not None:
+        raise MessageNotFound(back, conversation)
     set_head(db, conversation, back, previous, now)
     return row
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from sessiontree.core import jsontext
-from sessiontree.core.message import MessageRow, NewMessage
+from sessiontree.core.message import MessageRow, NewMessage, new_row
 from sessiontree.core.records import Graft
 from sessiontree.errors import FormatError
 from sessiontree.store import reads
@@ -36,8 +36,9 @@ BLOB_CHARACTERS = 4096
 """Content longer than this is a blob: about where a row would leave its page, so that
 walks over skeletons stay dense, and where sharing between forks begins to pay."""
 
-ROWS = (128, 32, 8, 7, 6, 5, 4, 3, 2, 1)
-"""How many messages one statement inserts: few texts, so that they stay prepared."""
+ROWS = (128, 32, 8)
+"""How many messages one statement inserts, or less than the last: few texts, so that they stay
+prepared."""
 
 BATCH_ROOM = 16_000
 """KiB of pages that are kept at hand while a batch is written; see ``_room``."""
@@ -108,7 +109,8 @@ def row_of(
     ref: int | None,
     now: int,
 ) -> MessageRow:
-    return MessageRow(
+    usage, meta, created_at = message.usage, message.meta, message.created_at
+    values = (
         new_id,
         conversation,
         after.id,
@@ -117,30 +119,33 @@ def row_of(
         after.depth + 1,
         message.open_calls,
         message.tokens,
-        None if message.usage is None else json_or_null(message.usage),
+        None if usage is None else json_or_null(usage),
         message.model,
         message.preview,
         message.key,
-        None if message.meta is None else json_or_null(message.meta),
+        None if meta is None else json_or_null(meta),
         new_id if message.role == "system" else after.system_id,
         ref,
-        now if message.created_at is None else message.created_at,
+        now if created_at is None else created_at,
         message.content,
     )
+    return new_row(MessageRow, values)
 
 
 def insert(db: sqlite3.Connection, rows: Sequence[MessageRow]) -> None:
     """Write rows, many to a statement: SQLite works without Python's lock, and each step of a
     statement has to win it back from the event loop's thread."""
     start = 0
-    while start < len(rows):
-        count = next(size for size in ROWS if size <= len(rows) - start)
+    while (left := len(rows) - start) > 0:
+        count = left if left < ROWS[-1] else next(size for size in ROWS if size <= left)
         values: list[Any] = []
-        for row in rows[start : start + count]:
-            content = row.content
-            blob = _blob(db, content) if len(content) > BLOB_CHARACTERS else None
-            values += row[:-1]
-            values += (blob, content if blob is None else None)
+        for row in rows[start : start + count] if count < len(rows) else rows:
+            if len(row[-1]) <= BLOB_CHARACTERS:
+                values += row
+                values.append(None)
+            else:
+                values += row[:-1]
+                values += (None, _blob(db, row.content))
         db.execute(_insertion(count), values)
         start += count
 

@@ -47,15 +47,46 @@ SELECT c.head_id, c.move_id, (SELECT max(id) FROM move WHERE conversation_id = c
 FROM conversation c LEFT JOIN message m ON m.id = ?2 AND m.conversation_id = c.id
 WHERE c.id = ?1
 
+-- name: head_and_message
+-- The same as head, and a message that it may go to.
+SELECT c.head_id, c.move_id, (SELECT max(id) FROM move WHERE conversation_id = c.id),
+       m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
+       m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
+       CASE WHEN m.blob_id IS NULL THEN m.content
+            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = m.blob_id) END
+FROM conversation c LEFT JOIN message m ON m.id = ?2 AND m.conversation_id = c.id
+WHERE c.id = ?1
+
+-- name: head_and_labelled
+-- The same as head, and the message of a checkpoint.
+SELECT c.head_id, c.move_id, (SELECT max(id) FROM move WHERE conversation_id = c.id),
+       m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
+       m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
+       CASE WHEN m.blob_id IS NULL THEN m.content
+            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = m.blob_id) END
+FROM conversation c
+LEFT JOIN checkpoint k ON k.conversation_id = c.id AND k.label = ?2
+LEFT JOIN message m ON m.id = k.message_id AND m.conversation_id = c.id
+WHERE c.id = ?1
+
+-- name: head_and_undone
+-- The head, its current move, and the message that undo goes back to.
+SELECT c.head_id, c.move_id, v.id, v.from_id, v.prev_id,
+       m.id, m.conversation_id, m.parent_id, m.role, m.format, m.depth, m.open_calls, m.tokens,
+       m.usage, m.model, m.preview, m.key, m.meta, m.system_id, m.ref_id, m.created_at,
+       CASE WHEN m.blob_id IS NULL THEN m.content
+            ELSE (SELECT CAST(b.content AS TEXT) FROM blob b WHERE b.id = m.blob_id) END
+FROM conversation c
+LEFT JOIN move v ON v.conversation_id = c.id AND v.id = c.move_id
+LEFT JOIN message m ON m.id = v.from_id AND m.conversation_id = c.id
+WHERE c.id = ?1
+
 -- name: set_head
 UPDATE conversation SET head_id = ?, move_id = ?, updated_at = ? WHERE id = ?
 
 -- name: insert_move
 INSERT INTO move (conversation_id, id, prev_id, from_id, to_id, cause, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)
-
--- name: move
-SELECT from_id, to_id, prev_id FROM move WHERE conversation_id = :conversation AND id = :move
 
 -- name: next_move
 -- What redo would do: the newest move that was made from here. Only what was undone is newer
@@ -76,7 +107,7 @@ WHERE conversation_id = :conversation AND id = :id
 -- name: insert_message
 -- By position, in the order of the columns of the other statements: the hottest one.
 INSERT INTO message (id, conversation_id, parent_id, role, format, depth, open_calls, tokens, usage,
-    model, preview, key, meta, system_id, ref_id, created_at, blob_id, content)
+    model, preview, key, meta, system_id, ref_id, created_at, content, blob_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: last_message_id

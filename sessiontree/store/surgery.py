@@ -176,7 +176,7 @@ class Surgery:
         values = (
             *(at, self._conversation, parent, new.role, new.format, above.depth + 1, len(left)),
             *(new.tokens, None, None, new.preview, None, json_or_null(new.meta)),
-            *(above.system_id, None, self._now, None, new.content),
+            *(above.system_id, None, self._now, new.content, None),
         )
         self._db.execute(SQL["insert_message"], values)
         where = "at a root, since nothing tells what it followed"

@@ -122,6 +122,7 @@ class Writer:
     def __init__(self, connection: Connection, how: Opening) -> None:
         self._connection = connection
         self._name = how.path
+        self._names_errors = named_errors(how.path)
         self._patience = how.patience
         self._file = SameFile(how)
         self._waiting: deque[_Job] = deque()
@@ -134,6 +135,7 @@ class Writer:
         self._alone: tuple[asyncio.Task[Any] | None, int] = NOBODY
         self._how = how
         self._folder: sqlite3.Connection | None = None
+        self._has_log = not how.in_memory
         self._unfolded = 0
         self._fold_at = FOLD
 
@@ -145,7 +147,11 @@ class Writer:
         ``then`` is called with the result on the event loop, even when the caller was
         cancelled while the unit ran.
         """
-        if self._may_do_at_hand() and is_bounded(unit, args) and await self._is_alone():
+        if (
+            self._may_do_at_hand()
+            and is_bounded(unit, args)
+            and (self._was_alone_just_now() or await self._is_alone())
+        ):
             job = self._do_at_hand(unit, args, then)
             if job is not None:
                 return job.future.result()
@@ -178,14 +184,17 @@ class Writer:
 
     # ---- at hand -----------------------------------------------------------------
 
+    def _was_alone_just_now(self) -> bool:
+        """Whether this task was alone, and has a few units more before it is asked again."""
+        task, more = self._alone
+        if more > 1 and task is asyncio.current_task():
+            self._alone = task, more - 1
+            return True
+        return False
+
     async def _is_alone(self) -> bool:
         """Whether nobody else writes or is about to, after all that are ready to run have had
-        their turn; a task that was alone just now has a few units before it is asked again. A
-        caller that is cancelled meanwhile has begun nothing."""
-        task = asyncio.current_task()
-        if task is self._alone[0] and self._alone[1] > 1:
-            self._alone = task, self._alone[1] - 1
-            return True
+        their turn. A caller that is cancelled meanwhile has begun nothing."""
         me = object()  # a count would need a lock, which a task that is garbage must not take
         try:
             self._arriving.add(me)
@@ -193,7 +202,7 @@ class Writer:
         finally:
             self._arriving.discard(me)
         alone = not self._arriving and self._may_do_at_hand()
-        self._alone = (task, AT_A_TIME) if alone else NOBODY
+        self._alone = (asyncio.current_task(), AT_A_TIME) if alone else NOBODY
         return alone
 
     def _may_do_at_hand(self) -> bool:
@@ -219,33 +228,29 @@ class Writer:
             raise
         return job
 
-    def _do_held(self, job: _Job, _: sqlite3.Connection) -> bool:
+    def _do_held(self, job: _Job, db: sqlite3.Connection) -> bool:
         """False where another process is writing, or something is long."""
         try:
-            with named_errors(self._name):
+            with self._names_errors:
                 self._file.require()
-                if self._begin_at_once() is not None:
+                if self._begin_at_once(db) is not None:
                     return False
         except BaseException as error:
             job.error = error
         else:
-            began = self._connection.pace.began()
-            self._commit_alone(job)
+            began = time.perf_counter()
+            self._commit_alone(job, db)
             self._connection.pace.ended(began)
-        self._count(1)
-        self._fold_soon()
+        self._unfolded += self._has_log
+        if self._unfolded >= self._fold_at:
+            self._fold_soon()
         return job.error is None or not is_too_long(job.error)
-
-    def _count(self, units: int) -> None:
-        if not self._how.in_memory:  # which has no log
-            self._unfolded += units
 
     def _fold_soon(self) -> None:
         """Where much is in the log, also what a crowd has left there: the next commits at hand
         are not to be the ones that fold it."""
-        if self._unfolded >= self._fold_at:
-            self._fold_at = self._unfolded + FOLD
-            self._connection.start(self._fold)
+        self._fold_at = self._unfolded + FOLD
+        self._connection.start(self._fold)
 
     def end(self) -> None:
         """Take nothing more. What was taken is done before the connection closes."""
@@ -319,7 +324,7 @@ class Writer:
 
     def _begin(self, ended: _Ended) -> BaseException | None:
         try:
-            with named_errors(self._name):
+            with self._names_errors:
                 self._file.require()
                 self._connection.allow(ANY)
                 self._begin_in_turn(ended)
@@ -331,16 +336,16 @@ class Writer:
         """Begin when no other process is writing. Callers whose work is durable are not to wait
         for that."""
         deadline, pause = time.monotonic() + self._patience, 0.001
-        while (busy := self._begin_at_once()) is not None:
+        db = self._connection.raw
+        while (busy := self._begin_at_once(db)) is not None:
             if time.monotonic() >= deadline:
                 raise busy
             ended.tell()
             time.sleep(random.uniform(0.5, 1) * pause)
             pause = min(2 * pause, LOOK_AGAIN)
 
-    def _begin_at_once(self) -> sqlite3.OperationalError | None:
+    def _begin_at_once(self, db: sqlite3.Connection) -> sqlite3.OperationalError | None:
         """Begin; or what SQLite says when another process is writing."""
-        db = self._connection.raw
         if self._lets_sqlite_wait:
             db.execute("PRAGMA busy_timeout = 0")
             self._lets_sqlite_wait = False
@@ -377,19 +382,19 @@ class Writer:
             self._folder.close()
 
     def _commit_on_thread(self, jobs: list[_Job], ended: _Ended) -> None:
-        began = self._connection.pace.began()
+        began = time.perf_counter()
         self._commit(jobs, ended)
-        self._count(len(jobs))
+        self._unfolded += len(jobs) * self._has_log
         if len(jobs) == 1 and is_bounded(jobs[0].unit, jobs[0].args):
             self._connection.pace.ended(began)
-            if self._connection.pace.is_quick:
+            if self._connection.pace.is_quick and self._unfolded >= self._fold_at:
                 self._fold_soon()
 
     def _commit(self, jobs: list[_Job], ended: _Ended) -> None:
         """Run the jobs in the transaction; each has its result or its error afterwards."""
         db = self._connection.raw
         try:
-            with named_errors(self._name):
+            with self._names_errors:
                 if not self._run_together(db, jobs, ended):
                     self._run_apart(db, jobs, ended)
                 ended.tell()
@@ -399,11 +404,10 @@ class Writer:
         except BaseException as error:
             self._give_up(jobs, error)
 
-    def _commit_alone(self, job: _Job) -> None:
+    def _commit_alone(self, job: _Job, db: sqlite3.Connection) -> None:
         """As ``_commit``, of one."""
-        db = self._connection.raw
         try:
-            with named_errors(self._name):
+            with self._names_errors:
                 job.result = job.unit(db, *job.args)
                 job.kept = True
                 db.execute("COMMIT")
@@ -442,7 +446,7 @@ class Writer:
     def _run_in_savepoint(self, db: sqlite3.Connection, job: _Job) -> None:
         db.execute("SAVEPOINT unit")
         try:
-            with named_errors(self._name):
+            with self._names_errors:
                 job.result = job.unit(db, *job.args)
         except BaseException as error:
             job.error = error

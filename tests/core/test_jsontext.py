@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime
 import enum
 import json
@@ -33,12 +34,30 @@ VALUES = st.recursive(
 )
 OBJECTS = st.dictionaries(ANY_TEXT, VALUES, max_size=4)
 
+
+class Colour(enum.Enum):
+    """Not a string, though its value is one."""
+
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Point:
+    """Not a mapping, though some write it as one."""
+
+    x: int
+
+
 UNSTORABLE = (
     st.binary()
     | st.sets(st.integers(), max_size=2)
     | st.just(math.nan)
     | st.sampled_from([math.inf, -math.inf])
     | st.dates()
+    | st.datetimes()
+    | st.times()
+    | st.uuids()
+    | st.sampled_from([Colour.RED, Point(1)])
     | st.complex_numbers()
     | st.decimals()
     | st.builds(object)
@@ -72,10 +91,11 @@ def test_a_mapping_reads_back_as_the_value_that_was_given(value: dict[str, Any])
     assert repr(back) == repr(value)  # -0.0, True for 1, and the order of keys
 
 
-@given(VALUES, UNSTORABLE, st.booleans())
+@given(VALUES, UNSTORABLE, st.booleans(), st.booleans())
 def test_what_json_cannot_hold_is_refused_wherever_it_stands(
-    beside: Any, culprit: Any, in_list: bool
+    beside: Any, culprit: Any, in_list: bool, is_long: bool
 ) -> None:
+    beside = ["x" * 5_000, beside] if is_long else beside
     inner = [beside, culprit] if in_list else {"x": beside, "culprit": culprit}
     with pytest.raises(FormatError, match="cannot be stored"):
         jsontext.dump({"role": "user", "content": inner})

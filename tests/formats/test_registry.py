@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sessiontree.core.tokens import estimate
 from sessiontree.errors import FormatError
-from sessiontree.formats import NAMES, codec, names, read, recognise
+from sessiontree.formats import NAMES, codec, glance, names, read, recognise
 
 USE = {
     "role": "assistant",
@@ -271,6 +271,16 @@ def test_a_preview_is_one_line_that_every_database_takes(text: str) -> None:
     assert "\0" not in line
     assert len(line.splitlines()) <= 1
     assert len(line) <= 120
+
+
+@given(
+    st.text(st.sampled_from("\n\r\t \x1c\x85\xa0\u2028\0"), max_size=4),
+    st.text(st.characters() | st.sampled_from("ab \n")),
+    st.integers(0, 130),
+)
+def test_the_usual_first_line_is_found_as_any_other_is(gap: str, text: str, more: int) -> None:
+    whole = gap + "x" * more + text
+    assert glance.first_line(whole) == glance._first_shown(whole)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize(

@@ -417,12 +417,12 @@ async def test_a_writer_that_is_kept_out_looks_often_for_its_turn(
         sqlite3.connect(target, isolation_level=None, check_same_thread=False)
     ) as other:
 
-        def counted(self: Writer) -> sqlite3.OperationalError | None:
+        def counted(self: Writer, db: sqlite3.Connection) -> sqlite3.OperationalError | None:
             nonlocal tries
             tries += 1
             if tries == 100:
                 other.execute("ROLLBACK")
-            return at_once(self)
+            return at_once(self, db)
 
         async with sessiontree.open_store(target) as store:
             chats = await chats_of(store, 1)
