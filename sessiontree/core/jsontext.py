@@ -136,20 +136,19 @@ def _quickly(text: str) -> Any:
     """As ``json.loads``. The fast reader refuses lone surrogates, NaN and the like, and makes
     floats of integers beyond 64 bits: those texts are read again."""
     try:
-        data = text.encode()
-        value: object = orjson.loads(data)
-    except (ValueError, AttributeError):  # the second: no text at all, in a damaged file
+        value: object = orjson.loads(text)
+    except ValueError:
         return json.loads(text)
-    return value if _is_exact(value, data) else json.loads(text)
+    return value if _is_exact(value, text) else json.loads(text)
 
 
-def _is_exact(value: object, data: bytes) -> bool:
+def _is_exact(value: object, text: str) -> bool:
     """Whether ``value`` is what the standard library would have read. The first two questions
     are cheap, and the answer to one of them is nearly always yes."""
     if _is_flat(value):
         return True
     try:
-        if orjson.dumps(value) == data:  # which wrote most of what is stored
+        if orjson.dumps(value) == text.encode():  # which wrote most of what is stored
             return True
     except TypeError:  # deeper than it writes
         pass

@@ -26,9 +26,7 @@ tokens_of_text = counter(GENERIC, exact=False)
 
 def first_line(text: str) -> str:
     """The first line that shows something, at most 120 characters, "…" where it was cut."""
-    line = text.lstrip()[: PREVIEW_CHARS + 1]
-    if not line.isprintable():
-        line = line.partition("\n")[0]
+    line = text.lstrip()[: PREVIEW_CHARS + 1].partition("\n")[0]
     if line.isprintable():  # as most are
         is_cut = len(line) > PREVIEW_CHARS and line[-1] != " "
         return line[:-2] + "…" if is_cut else line.rstrip()

@@ -72,6 +72,15 @@ class named_errors:
             raise _named(self._name, error) from error
 
 
+def named(name: str, error: BaseException) -> BaseException:
+    """``error``; ours in its place, where it is the driver's."""
+    if not isinstance(error, sqlite3.Error):
+        return error
+    ours = _named(name, error)
+    ours.__cause__ = error
+    return ours
+
+
 def _named(name: str, error: sqlite3.Error) -> TreeError | StoreError:
     if isinstance(error, sqlite3.ProgrammingError):
         closed = "closed" in str(error)

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from itertools import pairwise, repeat
+from operator import itemgetter
 from typing import Any
 
 from sessiontree.core import jsontext
@@ -162,14 +163,35 @@ def _in_stretch(
     db: sqlite3.Connection, conversation_id: int, leaf: int, size: int
 ) -> list[MessageRow]:
     """Those of a path whose ids are ``leaf``'s and the ``size - 1`` below it, newest first."""
-    wanted: int | None = leaf
     names = {"conversation": conversation_id, "first": leaf - size + 1, "last": leaf}
+    rows = _rows(db, "messages_between", **names)
+    rows.reverse()
+    if _are_in_line(rows, leaf):
+        return rows
+    wanted: int | None = leaf
     found: list[MessageRow] = []
-    for row in reversed(_rows(db, "messages_between", **names)):
+    for row in rows:
         if row.id == wanted and (not found or row.depth == found[-1].depth - 1):
             found.append(row)
             wanted = row.parent_id
     return found
+
+
+_ids = itemgetter(MessageRow._fields.index("id"))
+_parents = itemgetter(MessageRow._fields.index("parent_id"))
+_depths = itemgetter(MessageRow._fields.index("depth"))
+
+
+def _are_in_line(rows: list[MessageRow], leaf: int) -> bool:
+    """Whether each follows the next one, as where nothing else was said meanwhile: a look without
+    Python for each."""
+    ids, depths = list(map(_ids, rows)), list(map(_depths, rows))
+    above = list(map(_parents, rows))[:-1]
+    return ids[:1] == [leaf] and ids[1:] == above and depths == _downwards(depths[0], len(depths))
+
+
+def _downwards(first: int, count: int) -> list[int]:
+    return list(range(first, first - count, -1))
 
 
 def _add(path: list[MessageRow], more: list[MessageRow]) -> bool:

@@ -19,14 +19,13 @@ one that waits for another process to let the store go.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count, groupby
 from operator import attrgetter
@@ -34,7 +33,8 @@ from typing import Any, TypeVar, cast
 
 from sessiontree.errors import SessionTreeError, StoreClosed, StoreError
 from sessiontree.store.connection import ANY, Connection, is_too_long, outlast, roll_back
-from sessiontree.store.driver import Opening, SameFile, named_errors
+from sessiontree.store.driver import Opening, SameFile, named, named_errors
+from sessiontree.store.jobs import Ended, Job, Waiting
 from sessiontree.store.units import Together, is_bounded
 
 T = TypeVar("T")
@@ -56,76 +56,15 @@ commit that does it would keep the event loop waiting for tens of milliseconds. 
 is slower to sync than one that is written over."""
 
 
-@dataclass(slots=True, eq=False)
-class _Job:
-    unit: Callable[..., Any]
-    args: tuple[Any, ...]
-    then: Callable[[Any], None] | None
-    future: asyncio.Future[Any]
-    number: int = -1
-    """Those that wait begin in this order."""
-    result: Any = None
-    error: BaseException | None = None
-    kept: bool = False
-    """Whether what the unit did is in the store, whatever was raised since."""
-    settled: bool = False
-    waiter: asyncio.Future[None] | None = None
-    """Of a caller that was cancelled, and stays until the unit has ended."""
-
-    def settle(self) -> None:
-        """On the caller's event loop: hand over what came out. Never raises: others follow."""
-        self.settled = True
-        if self.kept and self.then is not None:
-            try:
-                self.then(self.result)
-            except BaseException as error:
-                self.error = error
-        if self.waiter is not None:
-            self.waiter.set_result(None)
-        if self.future.done():  # the caller was cancelled, or the loop is being torn down
-            return
-        if isinstance(self.error, StopIteration):  # a future cannot hold it
-            self.error = RuntimeError(f"a unit of work raised {self.error!r}")
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
-
-class _Ended:
-    """Jobs that have ended, and whose callers are to be told: when SQLite is at work again,
-    since they will want Python's lock."""
-
-    def __init__(self) -> None:
-        self.jobs: list[_Job] = []
-
-    def tell_half(self) -> None:
-        """The first half: the others when SQLite is at work for the next time."""
-        half = len(self.jobs) // 2
-        self._tell(self.jobs[:half])
-        self.jobs = self.jobs[half:]
-
-    def tell(self) -> None:
-        """Each on the event loop that it came from."""
-        jobs, self.jobs = self.jobs, []
-        self._tell(jobs)
-
-    def _tell(self, jobs: list[_Job]) -> None:
-        for loop, theirs in groupby(jobs, key=lambda job: job.future.get_loop()):
-            with contextlib.suppress(RuntimeError):  # it was closed: nobody waits there any more
-                loop.call_soon_threadsafe(_settle, list(theirs))
-
-
 class Writer:
     """The one that writes: drains what waits into one transaction after another."""
 
     def __init__(self, connection: Connection, how: Opening) -> None:
         self._connection = connection
         self._name = how.path
-        self._names_errors = named_errors(how.path)
         self._patience = how.patience
         self._file = SameFile(how)
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._numbers = count()
         self._lock = threading.Lock()
         self._draining = False
@@ -152,9 +91,9 @@ class Writer:
             and is_bounded(unit, args)
             and (self._was_alone_just_now() or await self._is_alone())
         ):
-            job = self._do_at_hand(unit, args, then)
-            if job is not None:
-                return job.future.result()
+            done = self._do_at_hand(unit, args, then)
+            if done is not None:
+                return done[0]
         self._alone = NOBODY
         job = self._put(unit, args, then)
         try:
@@ -165,8 +104,9 @@ class Writer:
 
     def _put(
         self, unit: Callable[..., Any], args: tuple[Any, ...], then: Callable[[Any], None] | None
-    ) -> _Job:
-        job = self._job(unit, args, then)
+    ) -> Waiting:
+        future = asyncio.get_running_loop().create_future()
+        job = Waiting(unit, args, then, future=future)
         with self._lock:
             if self._over:
                 raise StoreClosed(f"{self._name} is closed")
@@ -176,11 +116,6 @@ class Writer:
                 self._connection.start(self._drain)
                 self._draining = True
         return job
-
-    def _job(
-        self, unit: Callable[..., Any], args: tuple[Any, ...], then: Callable[[Any], None] | None
-    ) -> _Job:
-        return _Job(unit, args, then, asyncio.get_running_loop().create_future())
 
     # ---- at hand -----------------------------------------------------------------
 
@@ -213,10 +148,10 @@ class Writer:
         )
 
     def _do_at_hand(
-        self, unit: Callable[..., Any], args: tuple[Any, ...], then: Callable[[Any], None] | None
-    ) -> _Job | None:
-        """The job, done; None where somebody is at work on the connection or on the file."""
-        job = self._job(unit, args, then)
+        self, unit: Callable[..., T], args: tuple[Any, ...], then: Callable[[T], None] | None
+    ) -> tuple[T] | None:
+        """``(its result,)``; None where somebody is at work on the connection or on the file."""
+        job = Job(unit, args, then)
         try:
             done = self._connection.at_hand(partial(self._do_held, job))
             if done != (True,):
@@ -226,17 +161,21 @@ class Writer:
             if job.kept and not job.settled:
                 job.settle()
             raise
-        return job
+        if job.error is None:
+            return (job.result,)
+        try:
+            raise job.error
+        finally:
+            del job  # which the error would hold, and be held by
 
-    def _do_held(self, job: _Job, db: sqlite3.Connection) -> bool:
+    def _do_held(self, job: Job, db: sqlite3.Connection) -> bool:
         """False where another process is writing, or something is long."""
         try:
-            with self._names_errors:
-                self._file.require()
-                if self._begin_at_once(db) is not None:
-                    return False
+            self._file.require()
+            if self._begin_at_once(db) is not None:
+                return False
         except BaseException as error:
-            job.error = error
+            job.error = named(self._name, error)
         else:
             began = time.perf_counter()
             self._commit_alone(job, db)
@@ -258,7 +197,7 @@ class Writer:
             self._over = True
             self._connection.start(self._close_folder)
 
-    async def _drop_or_wait(self, job: _Job) -> None:
+    async def _drop_or_wait(self, job: Waiting) -> None:
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
@@ -272,7 +211,7 @@ class Writer:
     # ---- on the connection's thread ----------------------------------------------
 
     def _drain(self) -> None:
-        ended = _Ended()
+        ended = Ended()
         self._connection.hold()
         try:
             self._drain_held(ended)
@@ -280,7 +219,7 @@ class Writer:
             self._connection.let_go()
         ended.tell()  # now that the connection is free: their next units may be done at hand
 
-    def _drain_held(self, ended: _Ended) -> None:
+    def _drain_held(self, ended: Ended) -> None:
         while True:
             with self._lock:
                 newest = self._waiting[-1].number if self._waiting else None
@@ -306,7 +245,7 @@ class Writer:
             self._connection.start(self._drain)
             return True
 
-    def _take(self, ended: _Ended) -> list[_Job]:
+    def _take(self, ended: Ended) -> list[Waiting]:
         """The jobs that begin now, the oldest. What is taken can no longer be dropped."""
         with self._lock:
             size = len(self._waiting)
@@ -314,17 +253,17 @@ class Writer:
                 size //= 2
             return [self._waiting.popleft() for _ in range(min(size, BATCH))]
 
-    def _take_until(self, newest: int) -> list[_Job]:
+    def _take_until(self, newest: int) -> list[Waiting]:
         """All that wait since this one or longer: another process kept them out together."""
-        jobs: list[_Job] = []
+        jobs: list[Waiting] = []
         with self._lock:
             while self._waiting and self._waiting[0].number <= newest:
                 jobs.append(self._waiting.popleft())
         return jobs
 
-    def _begin(self, ended: _Ended) -> BaseException | None:
+    def _begin(self, ended: Ended) -> BaseException | None:
         try:
-            with self._names_errors:
+            with named_errors(self._name):
                 self._file.require()
                 self._connection.allow(ANY)
                 self._begin_in_turn(ended)
@@ -332,7 +271,7 @@ class Writer:
             return error
         return None
 
-    def _begin_in_turn(self, ended: _Ended) -> None:
+    def _begin_in_turn(self, ended: Ended) -> None:
         """Begin when no other process is writing. Callers whose work is durable are not to wait
         for that."""
         deadline, pause = time.monotonic() + self._patience, 0.001
@@ -381,7 +320,7 @@ class Writer:
         if self._folder is not None:
             self._folder.close()
 
-    def _commit_on_thread(self, jobs: list[_Job], ended: _Ended) -> None:
+    def _commit_on_thread(self, jobs: list[Waiting], ended: Ended) -> None:
         began = time.perf_counter()
         self._commit(jobs, ended)
         self._unfolded += len(jobs) * self._has_log
@@ -390,11 +329,11 @@ class Writer:
             if self._connection.pace.is_quick and self._unfolded >= self._fold_at:
                 self._fold_soon()
 
-    def _commit(self, jobs: list[_Job], ended: _Ended) -> None:
+    def _commit(self, jobs: list[Waiting], ended: Ended) -> None:
         """Run the jobs in the transaction; each has its result or its error afterwards."""
         db = self._connection.raw
         try:
-            with self._names_errors:
+            with named_errors(self._name):
                 if not self._run_together(db, jobs, ended):
                     self._run_apart(db, jobs, ended)
                 ended.tell()
@@ -404,17 +343,16 @@ class Writer:
         except BaseException as error:
             self._give_up(jobs, error)
 
-    def _commit_alone(self, job: _Job, db: sqlite3.Connection) -> None:
+    def _commit_alone(self, job: Job, db: sqlite3.Connection) -> None:
         """As ``_commit``, of one."""
         try:
-            with self._names_errors:
-                job.result = job.unit(db, *job.args)
-                job.kept = True
-                db.execute("COMMIT")
+            job.result = job.unit(db, *job.args)
+            job.kept = True
+            db.execute("COMMIT")
         except BaseException as error:
-            self._give_up([job], error)
+            self._give_up([job], named(self._name, error))
 
-    def _give_up(self, jobs: list[_Job], error: BaseException) -> None:
+    def _give_up(self, jobs: Sequence[Job], error: BaseException) -> None:
         """Unless it is all in the store: a signal that comes while the disk is at work is raised
         when the disk is done."""
         db = self._connection.raw
@@ -424,7 +362,7 @@ class Writer:
             job.kept = job.kept and kept
             job.error = job.error or error
 
-    def _run_together(self, db: sqlite3.Connection, jobs: list[_Job], ended: _Ended) -> bool:
+    def _run_together(self, db: sqlite3.Connection, jobs: list[Waiting], ended: Ended) -> bool:
         """Run them as if nothing could fail, which nearly always holds and is cheaper; False
         when one of several failed: nothing is known of the others then."""
         try:
@@ -436,17 +374,17 @@ class Writer:
             return False
         return True
 
-    def _run_apart(self, db: sqlite3.Connection, jobs: list[_Job], ended: _Ended) -> None:
+    def _run_apart(self, db: sqlite3.Connection, jobs: list[Waiting], ended: Ended) -> None:
         """Begin again, each in a savepoint, so that one's failure is its own caller's."""
         roll_back(db)
         self._begin_in_turn(ended)
         for job in jobs:
             self._run_in_savepoint(db, job)
 
-    def _run_in_savepoint(self, db: sqlite3.Connection, job: _Job) -> None:
+    def _run_in_savepoint(self, db: sqlite3.Connection, job: Waiting) -> None:
         db.execute("SAVEPOINT unit")
         try:
-            with self._names_errors:
+            with named_errors(self._name):
                 job.result = job.unit(db, *job.args)
         except BaseException as error:
             job.error = error
@@ -457,7 +395,7 @@ class Writer:
 
 
 def _run_alike(
-    db: sqlite3.Connection, unit: Callable[..., Any], jobs: list[_Job], ended: _Ended
+    db: sqlite3.Connection, unit: Callable[..., Any], jobs: list[Waiting], ended: Ended
 ) -> None:
     if isinstance(unit, Together) and len(jobs) > 1:
         calls = [job.args for job in jobs]
@@ -468,8 +406,3 @@ def _run_alike(
     ended.tell()
     for job in jobs:
         job.result = unit(db, *job.args)
-
-
-def _settle(jobs: list[_Job]) -> None:
-    for job in jobs:
-        job.settle()
