@@ -47,6 +47,8 @@ LOOK_AGAIN = 0.01
 """Seconds, at most, until a writer that another process keeps out tries again. SQLite by itself
 tries every 0.1 s: next to processes that write group after group it hardly ever finds the store
 free, and gives up."""
+ROWS_OF_A_UNIT = 6
+"""Rows that a turn changes, for what changes more."""
 AT_A_TIME = 4
 """Units that a task alone does at hand before others have their turn: that takes 20 µs."""
 NOBODY = None, 0
@@ -65,6 +67,8 @@ class Writer:
         self._patience = how.patience
         self._file = SameFile(how)
         self._waiting: deque[Waiting] = deque()
+        self._taken: list[Waiting] = []
+        """Those that have begun."""
         self._numbers = count()
         self._lock = threading.Lock()
         self._draining = False
@@ -215,6 +219,8 @@ class Writer:
         self._connection.hold()
         try:
             self._drain_held(ended)
+        except BaseException as error:
+            self._let_down(error, ended)
         finally:
             self._connection.let_go()
         ended.tell()  # now that the connection is free: their next units may be done at hand
@@ -233,9 +239,21 @@ class Writer:
             for job in jobs:
                 job.error = job.error or error
             ended.tell()
-            ended.jobs = jobs
+            ended.jobs, self._taken = jobs, []
             if self._gives_way():
                 return
+
+    def _let_down(self, error: BaseException, ended: Ended) -> None:
+        """After what no unit has raised: no memory, or a fault of ours. Nobody is to wait for
+        ever."""
+        roll_back(self._connection.raw)
+        with self._lock:
+            jobs = [*self._taken, *self._waiting]
+            self._waiting.clear()
+            self._draining = False
+        for job in jobs:
+            job.error = job.error or error
+        ended.jobs += jobs
 
     def _gives_way(self) -> bool:
         """Whether others wait for the thread, and go first: a store in memory has but one."""
@@ -251,15 +269,15 @@ class Writer:
             size = len(self._waiting)
             if size >= CROWD and not ended.jobs:
                 size //= 2
-            return [self._waiting.popleft() for _ in range(min(size, BATCH))]
+            self._taken = [self._waiting.popleft() for _ in range(min(size, BATCH))]
+        return self._taken
 
     def _take_until(self, newest: int) -> list[Waiting]:
         """All that wait since this one or longer: another process kept them out together."""
-        jobs: list[Waiting] = []
         with self._lock:
             while self._waiting and self._waiting[0].number <= newest:
-                jobs.append(self._waiting.popleft())
-        return jobs
+                self._taken.append(self._waiting.popleft())
+        return self._taken
 
     def _begin(self, ended: Ended) -> BaseException | None:
         try:
@@ -321,13 +339,22 @@ class Writer:
             self._folder.close()
 
     def _commit_on_thread(self, jobs: list[Waiting], ended: Ended) -> None:
-        began = time.perf_counter()
+        """``jobs`` may be none: they are dropped until they are taken."""
+        db = self._connection.raw
+        began, before = time.perf_counter(), db.total_changes
         self._commit(jobs, ended)
-        self._unfolded += len(jobs) * self._has_log
-        if len(jobs) == 1 and is_bounded(jobs[0].unit, jobs[0].args):
+        rows = db.total_changes - before
+        self._unfolded += max(len(jobs), rows // ROWS_OF_A_UNIT) * self._has_log
+        if len(jobs) == 1:
+            self._has_ended_alone(jobs[0], began)
+
+    def _has_ended_alone(self, job: Job, began: float) -> None:
+        if is_bounded(job.unit, job.args):
             self._connection.pace.ended(began)
-            if self._connection.pace.is_quick and self._unfolded >= self._fold_at:
-                self._fold_soon()
+            if not self._connection.pace.is_quick:
+                return
+        if self._unfolded >= self._fold_at:  # what an import leaves, while its next batch is made
+            self._fold_soon()
 
     def _commit(self, jobs: list[Waiting], ended: Ended) -> None:
         """Run the jobs in the transaction; each has its result or its error afterwards."""

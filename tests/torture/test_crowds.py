@@ -107,6 +107,48 @@ async def test_one_whose_result_nobody_can_take_holds_up_no_other(tmp_path: Path
         assert isinstance((await outcomes([bad]))[0], MemoryError)
 
 
+@pytest.mark.parametrize("step", ["_begin", "_take", "_commit", "_commit_on_thread", "_gives_way"])
+async def test_where_the_writer_itself_fails_all_are_told_and_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    works, failed = getattr(Writer, step), list[bool]()
+
+    def fails_once(*args: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise MemoryError("no")
+        return works(*args)
+
+    async with sessiontree.open_store(tmp_path / "s.db") as store:
+        chats = await chats_of(store, 100)
+        monkeypatch.setattr(Writer, step, fails_once)
+        told = await outcomes(begin(chats, "one"))
+        assert failed
+        assert {type(error) for error in told} <= {MemoryError, type(None)}
+        assert await outcomes(begin(chats, "two")) == [None] * 100
+    saved = await words(tmp_path / "s.db")
+    for number, error in enumerate(told):
+        assert saved[str(number)] == ["two"] if error else ["one", "two"]
+
+
+async def test_a_group_whose_callers_were_all_cancelled_leaves_the_writer_at_work(
+    tmp_path: Path,
+) -> None:
+    """It has begun when they are dropped, and finds nobody."""
+    target = tmp_path / "s.db"
+    async with sessiontree.open_store(target) as store:
+        chats = await chats_of(store, 20)
+        for _ in range(5):
+            with locked_by_another(target):
+                tasks = begin(chats, "dropped")
+                await asyncio.sleep(0.02)
+                for task in tasks:
+                    task.cancel()
+                assert all(isinstance(e, asyncio.CancelledError) for e in await outcomes(tasks))
+        assert await outcomes(begin(chats, "saved")) == [None] * 20
+    assert await words(target) == {str(n): ["saved"] for n in range(20)}
+
+
 async def test_what_is_durable_is_told_though_one_of_the_next_fails_while_the_store_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
