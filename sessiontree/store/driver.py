@@ -189,7 +189,8 @@ class SameFile:
             return
         seen = time.time_ns()
         self._require_files()
-        self._unchanged = folder if folder is not None and _is_settled(folder[-1], seen) else None
+        is_over = folder is not None and all(_is_settled(at, seen) for at in folder[2:])
+        self._unchanged = folder if is_over else None
 
     def _require_files(self) -> None:
         for at, (path, opened) in enumerate(self._opened):
@@ -212,12 +213,14 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _state(folder: str) -> tuple[int, ...] | None:
-    """Which folder it is, and when a name in it was last made, removed or given to another."""
+    """Which folder it is, and when a name in it was last made, removed or given to another. That
+    is its last time of change too, which nobody can set back, as whoever restores a copy does
+    with the other one."""
     try:
         found = os.stat(folder)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _is_settled(changed: int, seen: int) -> bool:
