@@ -91,16 +91,19 @@ class MessageNotFound(NotFound):
 
 
 class CheckpointNotFound(NotFound):
-    """No such label. ``labels`` are those that exist."""
+    """No such label. ``labels`` are those that exist, oldest first; the hint names the newest."""
+
+    NAMED = 20
 
     def __init__(self, label: str, conversation_id: int, labels: Iterable[str]) -> None:
         self.label = label
         self.conversation_id = conversation_id
         self.labels = tuple(labels)
-        known = ", ".join(map(shown, self.labels)) or "none"
+        known = ", ".join(map(shown, self.labels[-self.NAMED :])) or "none"
+        others = len(self.labels) - self.NAMED
         super().__init__(
             f"conversation {conversation_id} has no checkpoint {shown(label)}",
-            hint=f"its checkpoints: {known}",
+            hint=f"its checkpoints: {known}" + (f", and {others:,} older ones" * (others > 0)),
         )
 
 

@@ -107,6 +107,14 @@ def test_errors_show_any_value_shortly() -> None:
     assert "\\ud800" in str(sessiontree.CheckpointNotFound("\ud800", 3, ["\ud800"]))
 
 
+def test_an_error_names_some_of_many_labels() -> None:
+    labels = [f"label {number}" for number in range(100_000)]
+    error = sessiontree.CheckpointNotFound("no", 3, labels)
+    assert error.labels == tuple(labels)
+    assert "'label 99999', and 99,980 older ones" in error.hint
+    assert len(str(error)) < 1_000
+
+
 def test_importing_sessiontree_loads_nothing_that_is_not_needed_yet() -> None:
     code = "import sys, sessiontree; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
