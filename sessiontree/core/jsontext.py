@@ -139,18 +139,16 @@ def _quickly(text: str) -> Any:
         value: object = orjson.loads(text)
     except ValueError:
         return json.loads(text)
-    return value if _is_exact(value, text) else json.loads(text)
+    return value if _is_flat(value) or _is_exact(value, text) else json.loads(text)
 
 
 def _is_exact(value: object, text: str) -> bool:
-    """Whether ``value`` is what the standard library would have read. The first two questions
-    are cheap, and the answer to one of them is nearly always yes."""
-    if _is_flat(value):
-        return True
+    """Whether ``value`` is what the standard library would have read. The first question is
+    cheap, and its answer nearly always yes."""
     try:
         if orjson.dumps(value) == text.encode():  # which wrote most of what is stored
             return True
-    except TypeError:  # deeper than it writes
+    except (TypeError, AttributeError):  # deeper than it writes; no text, in a damaged file
         pass
     return not _may_have_rounded(value)
 
