@@ -25,6 +25,9 @@ soon after: beyond this a message could be written that cannot be read."""
 _SHORT = 4_096
 """Bytes that are read back in about 2 µs."""
 
+_SHALLOW = 8
+"""Levels below which a message hardly ever has any."""
+
 _MANY = 1_000
 """Values on one level from which on each of them is looked at once only."""
 
@@ -37,12 +40,26 @@ _SPLIT_CHARACTER = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 def dump(value: Mapping[str, Any], what: str = "message") -> str:
     """``value`` as JSON text; FormatError where JSON could not give it back."""
     try:
-        data = orjson.dumps(value)
-        if len(data) <= _SHORT and orjson.loads(data) == value:  # costs less than a look inside
-            return data.decode()
+        if _is_plain(value):
+            data = orjson.dumps(value)
+            if len(data) <= _SHORT and orjson.loads(data) == value:  # costs less than a look inside
+                return data.decode()
     except (TypeError, RecursionError):
         pass
     return _dump_with_care(value, what)
+
+
+def _is_plain(value: Any, levels: int = _SHALLOW) -> bool:
+    """Whether it is of the types that JSON text is read as, on a few levels. Of tuples the fast
+    encoder does not count the levels: what contains itself through one, or is very deep, would
+    end the process."""
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if (kind is not dict and kind is not list) or not levels or len(value) > _MANY:
+        return False
+    for inside in value.values() if kind is dict else value:
+        if type(inside) not in _PLAIN and not _is_plain(inside, levels - 1):
+            return False
+    return True
 
 
 def _dump_with_care(value: Mapping[str, Any], what: str) -> str:
@@ -175,6 +192,7 @@ def _inside(value: object) -> Collection[object]:
 
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}
+_PLAIN: set[type[Any]] = {*_SCALARS, float}
 _STRINGS: set[type[Any]] = {str}
 _LISTS = (list, tuple)
 _VALUES = (str, int, float)

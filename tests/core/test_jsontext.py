@@ -174,6 +174,29 @@ def test_what_contains_itself_is_refused_at_once() -> None:
         jsontext.dump(mapping)
 
 
+def test_tuples_are_as_deep_as_lists_and_what_contains_itself_through_one_is_refused() -> None:
+    """The fast encoder does not count their levels: it would end the process."""
+    deep: Any = ()
+    for _ in range(1_200):
+        deep = (deep,)
+    itself: list[Any] = []
+    itself.append((itself, itself))
+    for value in ({"a": deep}, {"a": itself}, {"a": {"b": [deep]}}):
+        with pytest.raises(FormatError, match="nested deeper than 500"):
+            jsontext.dump(value)
+
+
+def test_what_says_that_it_is_equal_to_everything_is_looked_into_all_the_same() -> None:
+    class Agreeable(list[Any]):
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    with pytest.raises(FormatError, match=r"a\[0\] is nan"):
+        jsontext.dump({"a": Agreeable([math.nan])})
+
+
 def test_a_deep_stack_is_no_reason_for_another_error() -> None:
     def at_depth(frames: int) -> str:
         return at_depth(frames - 1) if frames else jsontext.dump(nested(400))
@@ -336,3 +359,10 @@ def test_what_is_no_object_any_more_is_said_to_be_damaged(text: str) -> None:
 def same(one: object, other: object) -> bool:
     """Equal in the types too: 1, 1.0 and True are not the same."""
     return repr(one) == repr(other)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [1.0, "é"]}', '{"a": "é"}', '{"a": [123456789012345678901]}']
+)
+def test_text_that_lies_as_bytes_in_a_damaged_file_is_read_all_the_same(text: str) -> None:
+    assert same(jsontext.stored(text.encode(), "it"), json.loads(text))  # type: ignore[arg-type]
