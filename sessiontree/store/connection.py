@@ -65,7 +65,7 @@ class Connection(aiosqlite.Connection):
         super().__init__(connect, iter_chunk_size=64)
         self._path = how.path
         self._held = threading.Lock()
-        self._allowed = ANY
+        self._allowed: int | None = ANY
         self.pace = Pace()
 
     async def open(self) -> Connection:
@@ -126,8 +126,7 @@ class Connection(aiosqlite.Connection):
         finally:
             if True in taken:
                 try:
-                    if db.in_transaction:  # nothing, but for a signal
-                        roll_back(db)
+                    roll_back(db)  # nothing, but for a signal
                 finally:
                     self._held.release()  # not by a function of ours: it might not begin
 
@@ -151,6 +150,7 @@ class Connection(aiosqlite.Connection):
         """From now on values may be of so many bytes. StoreClosed."""
         try:
             if length != self._allowed:
+                self._allowed = None  # until it is done: a signal may come between
                 self.raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, length)
                 self._allowed = length
         except sqlite3.ProgrammingError as error:
@@ -176,6 +176,7 @@ class Connection(aiosqlite.Connection):
         with self._held:
             if self._made is not None:
                 self._made.close()
+                self._allowed = None  # whoever comes now is told that it is closed
 
     @property
     def raw(self) -> sqlite3.Connection:

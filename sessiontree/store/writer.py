@@ -167,10 +167,11 @@ class Writer:
             raise
         if job.error is None:
             return (job.result,)
+        error, job.error = job.error, None  # the error holds the frames that hold the job
         try:
-            raise job.error
+            raise error
         finally:
-            del job  # which the error would hold, and be held by
+            del error
 
     def _do_held(self, job: Job, db: sqlite3.Connection) -> bool:
         """False where another process is writing, or something is long."""

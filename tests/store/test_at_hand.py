@@ -4,12 +4,14 @@ work; everything else, and everything on a slow disk, on the connection's thread
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +258,75 @@ async def test_after_closing_nothing_is_done_at_hand(tmp_path: Path) -> None:
     for operation in (chat.append(user("late")), chat.path(newest=1), chat.branch(None)):
         with pytest.raises(StoreClosed):
             await operation
+
+
+async def test_who_comes_while_another_thread_closes_the_store_is_told_so(tmp_path: Path) -> None:
+    """Its handle is closed, and its log is gone, before the connection says so."""
+    async with sessiontree.open_store(tmp_path / "a.db") as store:
+        chat = await warmed(store)
+        for number in range(2):
+            await chat.path(newest=1)
+            await chat.append(user(str(number)))
+        backend: Any = store._backend
+        for opened in (*backend._readers, backend._writer_connection):
+            opened._close_what_was_made()
+        for _ in range(2):
+            with pytest.raises(StoreClosed):
+                await chat.path(newest=1)
+            with pytest.raises(StoreClosed):
+                await chat.append(user("late"))
+
+
+async def test_a_signal_while_long_values_are_forbidden_does_not_forbid_them_to_the_thread(
+    store: Store,
+) -> None:
+    chat = await warmed(store)
+    opened: Any = store._backend._writer_connection
+    await store._backend.write(where_unbounded)
+    made = opened._connection
+
+    class Interrupted:
+        """SQLite has taken the limit; then the signal comes."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(made, name)
+
+        def setlimit(self, *limit: int) -> None:
+            made.setlimit(*limit)
+            raise KeyboardInterrupt
+
+    opened._connection = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        await store._backend.write(where)
+    opened._connection = made
+    image = "x" * 2 * connection.LONG
+    assert (await chat.append(user(image)))[0].text == image
+
+
+@pytest.mark.parametrize("error", [ValueError, sqlite3.OperationalError])
+async def test_what_a_unit_at_hand_raised_is_gone_once_it_was_caught(
+    store: Store, error: type[Exception]
+) -> None:
+    """No circle holds it, and with it all that its frames knew."""
+    await warmed(store)
+
+    class Held:
+        """What a unit works with."""
+
+    @units.bounded
+    def fail_with(_: sqlite3.Connection, held: Held) -> None:
+        raise error("no")
+
+    held = Held()
+    gone = weakref.ref(held)
+    gc.disable()
+    try:
+        with suppress(ValueError, sessiontree.StoreError):
+            await store._backend.write(fail_with, held)
+        del held
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 # ---- the log ---------------------------------------------------------------------------
