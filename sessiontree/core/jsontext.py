@@ -22,9 +22,6 @@ MAX_NESTING = 500
 """Deepest nesting that is stored. Readers in other languages, and Python's own, stop
 soon after: beyond this a message could be written that cannot be read."""
 
-_SHORT = 4_096
-"""Bytes that are read back in about 2 µs."""
-
 _SHALLOW = 8
 """Levels below which a message hardly ever has any."""
 
@@ -41,23 +38,27 @@ def dump(value: Mapping[str, Any], what: str = "message") -> str:
     """``value`` as JSON text; FormatError where JSON could not give it back."""
     try:
         if _is_plain(value):
-            data = orjson.dumps(value)
-            if len(data) <= _SHORT and orjson.loads(data) == value:  # costs less than a look inside
-                return data.decode()
-    except (TypeError, RecursionError):
+            return orjson.dumps(value).decode()
+    except TypeError:
         pass
     return _dump_with_care(value, what)
 
 
 def _is_plain(value: Any, levels: int = _SHALLOW) -> bool:
-    """Whether it is of the types that JSON text is read as, on a few levels. Of tuples the fast
-    encoder does not count the levels: what contains itself through one, or is very deep, would
-    end the process."""
+    """Whether it is of those types alone that JSON gives back as they are, on a few levels; what
+    else there could be of these (keys that are no strings, large integers, half a character) the
+    fast encoder refuses. Of tuples it does not count the levels: what contains itself through one,
+    or is very deep, would end the process."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType]
-    if (kind is not dict and kind is not list) or not levels or len(value) > _MANY:
+    if kind is not dict and kind is not list:
         return False
-    for inside in value.values() if kind is dict else value:
-        if type(inside) not in _PLAIN and not _is_plain(inside, levels - 1):
+    inside: Collection[Any] = value.values() if kind is dict else value
+    if _SCALARS.issuperset(map(type, inside)):
+        return True
+    if not levels or len(inside) > _MANY:
+        return False
+    for each in inside:
+        if type(each) not in _SCALARS and not _is_plain(each, levels - 1):
             return False
     return True
 
@@ -192,7 +193,6 @@ def _inside(value: object) -> Collection[object]:
 
 
 _SCALARS: set[type[Any]] = {str, int, bool, type(None)}
-_PLAIN: set[type[Any]] = {*_SCALARS, float}
 _STRINGS: set[type[Any]] = {str}
 _LISTS = (list, tuple)
 _VALUES = (str, int, float)
