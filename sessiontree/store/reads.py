@@ -187,7 +187,9 @@ def _are_in_line(rows: list[MessageRow], leaf: int) -> bool:
     Python for each."""
     ids, depths = list(map(_ids, rows)), list(map(_depths, rows))
     above = list(map(_parents, rows))[:-1]
-    return ids[:1] == [leaf] and ids[1:] == above and depths == _downwards(depths[0], len(depths))
+    if ids[:1] != [leaf] or ids[1:] != above or type(depths[0]) is not int:  # in a damaged file
+        return False
+    return depths == _downwards(depths[0], len(depths))
 
 
 def _downwards(first: int, count: int) -> list[int]:

@@ -90,6 +90,15 @@ def test_a_path_with_a_wrong_depth_anywhere_is_told_as_damage(
             reads.path(db, 1, length, None)
 
 
+def test_a_depth_that_is_no_integer_any_more_is_told_as_damage() -> None:
+    with store() as db, stretches(2):
+        lines(db, [(1, 0, 1), (1, 1, 1), (1, 1, 1)])
+        db.execute("UPDATE message SET depth = 1.5 WHERE id = 2")
+        for leaf in (2, 3):
+            with pytest.raises(StoreCorrupt):
+                reads.path(db, 1, leaf, None)
+
+
 def test_a_talk_beside_many_others_is_read_from_parent_to_parent(tmp_path: Path) -> None:
     """The stretches would be those of the others."""
     asked: list[str] = []
