@@ -287,6 +287,7 @@ class Writer:
                 self._connection.allow(ANY)
                 self._begin_in_turn(ended)
         except BaseException as error:
+            roll_back(self._connection.raw)  # nothing, but where it failed right after
             return error
         return None
 

@@ -131,6 +131,29 @@ async def test_where_the_writer_itself_fails_all_are_told_and_it_goes_on(
         assert saved[str(number)] == ["two"] if error else ["one", "two"]
 
 
+async def test_a_writer_that_fails_when_it_has_just_begun_leaves_no_transaction_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins, failed = Writer._begin_at_once, list[bool]()
+
+    def begins_and_fails_once(*args: Any) -> Any:
+        busy = begins(*args)
+        if not failed:
+            failed.append(True)
+            raise MemoryError("no")
+        return busy
+
+    async with sessiontree.open_store(tmp_path / "s.db") as store:
+        chats = await chats_of(store, 20)
+        monkeypatch.setattr(Writer, "_begin_at_once", begins_and_fails_once)
+        told = await outcomes(begin(chats, "one"))
+        assert MemoryError in map(type, told)
+        assert await outcomes(begin(chats, "two")) == [None] * 20
+    saved = await words(tmp_path / "s.db")
+    for number, error in enumerate(told):
+        assert saved[str(number)] == ["two"] if error else ["one", "two"]
+
+
 async def test_a_group_whose_callers_were_all_cancelled_leaves_the_writer_at_work(
     tmp_path: Path,
 ) -> None:
