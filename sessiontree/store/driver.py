@@ -165,6 +165,11 @@ class Opening:
         _set_up(db, self)
 
 
+BELIEVED = 1.0
+"""Seconds for which a folder is believed: something may be mounted over a file, and not every file
+system keeps the times of its folders."""
+
+
 class SameFile:
     """Whether the paths of a store and of its log still name the files that were opened: what
     is written to a file that somebody removed or replaced meanwhile would be lost with the
@@ -181,13 +186,14 @@ class SameFile:
         self._tells = not how.in_memory and not os.path.islink(how.path)
         """Whether it is that folder that changes: a link leads to another one."""
         self._unchanged: tuple[int, ...] | None = None
+        self._until = 0.0
 
     def require(self) -> None:
         """StoreUnavailable when they do not."""
         folder = _state(self._folder) if self._tells else None
-        if folder is not None and folder == self._unchanged:
+        if folder is not None and folder == self._unchanged and time.monotonic() < self._until:
             return
-        seen = time.time_ns()
+        seen, self._until = time.time_ns(), time.monotonic() + BELIEVED
         self._require_files()
         is_over = folder is not None and all(_is_settled(at, seen) for at in folder[2:])
         self._unchanged = folder if is_over else None

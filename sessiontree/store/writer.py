@@ -105,6 +105,8 @@ class Writer:
         except asyncio.CancelledError:
             await self._drop_or_wait(job)
             raise
+        finally:
+            del job  # an error holds this frame
 
     def _put(
         self, unit: Callable[..., Any], args: tuple[Any, ...], then: Callable[[Any], None] | None

@@ -169,6 +169,28 @@ async def test_where_the_folder_did_not_change_no_file_is_looked_at(
     assert looked == [str(file.parent)]
 
 
+async def test_a_file_that_changes_behind_its_folder_is_seen_before_long(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another is mounted over it: the folder knows nothing of that."""
+    seen = os.stat
+
+    def stat(path: str) -> os.stat_result:
+        return seen(path if path != str(file) else __file__)
+
+    monkeypatch.setattr(driver, "BELIEVED", SETTLED)
+    async with sessiontree.open_store(file) as store:
+        chat = await store.conversation("chat")
+        for number in range(8):
+            await chat.append(user(f"kept {number}"))
+            await asyncio.sleep(SETTLED / 8)
+        monkeypatch.setattr(driver.os, "stat", stat)
+        await asyncio.sleep(SETTLED)
+        with pytest.raises(sessiontree.StoreUnavailable, match="removed or replaced"):
+            await chat.append(user("lost"))
+        monkeypatch.undo()
+
+
 SECOND = 1_000_000_000
 
 
