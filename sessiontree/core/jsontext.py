@@ -127,10 +127,10 @@ def flat(text: str) -> dict[str, Any] | None:
     """The object in ``text``, where strings, integers and the like alone are in it: the fast
     reader gives these as the standard library does. None for all else."""
     try:
-        value: object = orjson.loads(text)
+        value: Any = orjson.loads(text)
     except ValueError:
         return None
-    return cast("dict[str, Any]", value) if _is_flat(value) else None
+    return value if _is_flat(value) else None
 
 
 def stored(text: str, where: str | Callable[[], str]) -> dict[str, Any]:
@@ -214,11 +214,9 @@ def _refuse_what_json_changes(root: object, what: str) -> None:
     raise _too_deep(what, " or contains itself")
 
 
-def _is_flat(value: object) -> bool:
+def _is_flat(value: Any) -> bool:
     """Whether it is an object of strings, integers and the like alone, as most messages are."""
-    if type(value) is not dict:
-        return False
-    return _SCALARS.issuperset(map(type, cast("dict[object, object]", value).values()))
+    return type(value) is dict and _SCALARS.issuperset(map(type, value.values()))  # pyright: ignore
 
 
 def _each_once(values: list[object]) -> list[object]:

@@ -110,10 +110,8 @@ def read(
 
     FormatError: it cannot be stored as JSON, or is not a message of its format.
     """
-    if type(message) is dict:
-        content, native = _written(cast("dict[str, Any]", message))
-    else:
-        content, native = _as_text(message)
+    given: Any = message
+    content, native = _written(given) if type(given) is dict else _as_text(message)  # pyright: ignore
     name = format or default or FALLBACK
     if name in PLAIN_FORMATS and _is_plain(native):
         role, text = native["role"], native["content"]

@@ -8,7 +8,7 @@ seen here is what the codec would see; a property test holds the two equal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from sessiontree.core.message import Role, ToolCall, ToolResult
 from sessiontree.formats.glance import answered_line, arguments_text, first_line
@@ -44,14 +44,15 @@ def _result(native: Mapping[str, Any]) -> Seen | None:
 
 
 def _calls(native: Mapping[str, Any]) -> Seen | None:
-    content, made = native.get("content"), native.get("tool_calls")
+    content: str | None = native.get("content")
+    made: list[Any] | None = native.get("tool_calls")
     if type(made) is not list or not made or "content" not in native:
         return None
     if content is not None and type(content) is not str:
         return None
     calls: list[ToolCall] = []
     tokens = estimate(content or "")
-    for each in cast("list[object]", made):
+    for each in made:
         call = _call(each)
         if call is None:
             return None
@@ -61,17 +62,13 @@ def _calls(native: Mapping[str, Any]) -> Seen | None:
     return "assistant", tuple(calls), (), preview, tokens
 
 
-def _call(made: object) -> ToolCall | None:
-    if type(made) is not dict:
+def _call(made: dict[str, Any]) -> ToolCall | None:
+    if type(made) is not dict or made.keys() != _CALL or made["type"] != "function":
         return None
-    call = cast("dict[str, Any]", made)
-    function = call.get("function")
-    if call.keys() != _CALL or call["type"] != "function" or type(function) is not dict:
+    body: dict[str, Any] = made["function"]
+    if type(body) is not dict or body.keys() != _FUNCTION:
         return None
-    body = cast("dict[str, Any]", function)
-    if body.keys() != _FUNCTION:
-        return None
-    call_id, name, arguments = call["id"], body["name"], body["arguments"]
+    call_id, name, arguments = made["id"], body["name"], body["arguments"]
     if type(call_id) is not str or type(name) is not str or type(arguments) is not str:
         return None
     return ToolCall(call_id, name, parsed_arguments(arguments)) if call_id else None

@@ -28,8 +28,9 @@ def first_line(text: str) -> str:
     """The first line that shows something, at most 120 characters, "…" where it was cut."""
     line = text.lstrip()[: PREVIEW_CHARS + 1].partition("\n")[0]
     if line.isprintable():  # as most are
-        is_cut = len(line) > PREVIEW_CHARS and line[-1] != " "
-        return line[:-2] + "…" if is_cut else line.rstrip()
+        if len(line) <= PREVIEW_CHARS or line[-1] == " ":
+            return line.rstrip()
+        return line[:-2] + "…"
     return _first_shown(text)
 
 
