@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from sessiontree.core import jsontext
@@ -42,9 +44,6 @@ prepared."""
 
 BATCH_ROOM = 16_000
 """KiB of pages that are kept at hand while a batch is written; see ``_room``."""
-
-INSERTED = len(MessageRow._fields) + 1
-"""Columns of an inserted row: those that are read, and the blob."""
 
 
 def graft(db: sqlite3.Connection, conversation: int, batch: Sequence[Graft], now: int) -> list[int]:
@@ -138,23 +137,33 @@ def insert(db: sqlite3.Connection, rows: Sequence[MessageRow]) -> None:
     start = 0
     while (left := len(rows) - start) > 0:
         count = left if left < ROWS[-1] else next(size for size in ROWS if size <= left)
-        values: list[Any] = []
-        for row in rows[start : start + count] if count < len(rows) else rows:
-            if len(row[-1]) <= BLOB_CHARACTERS:
-                values += row
-                values.append(None)
-            else:
-                values += row[:-1]
-                values += (None, _blob(db, row.content))
-        db.execute(_insertion(count), values)
+        some = rows[start : start + count] if count < len(rows) else rows
+        if max(map(len, map(_content_of, some))) <= BLOB_CHARACTERS:  # as nearly always
+            db.execute(_insertion("insert_small_message", count), list(chain.from_iterable(some)))
+        else:
+            db.execute(_insertion("insert_message", count), _with_blobs(db, some))
         start += count
 
 
+_content_of = itemgetter(MessageRow._fields.index("content"))
+
+
+def _with_blobs(db: sqlite3.Connection, rows: Sequence[MessageRow]) -> list[Any]:
+    """Their values, and which blob holds their content, if one does."""
+    values: list[Any] = []
+    for row in rows:
+        if len(row.content) > BLOB_CHARACTERS:
+            values += (*row[:-1], None, _blob(db, row.content))
+        else:
+            values += (*row, None)
+    return values
+
+
 @cache
-def _insertion(count: int) -> str:
+def _insertion(statement: str, count: int) -> str:
     """The statement that inserts ``count`` messages."""
-    one = SQL["insert_message"]
-    return one + f", ({', '.join('?' * INSERTED)})" * (count - 1)
+    insertion, _, one = SQL[statement].rpartition("VALUES")
+    return f"{insertion}VALUES{', '.join([one] * count)}"
 
 
 def next_message_id(db: sqlite3.Connection) -> int:

@@ -104,8 +104,14 @@ WHERE conversation_id = :conversation ORDER BY id
 SELECT depth, open_calls, system_id, role FROM message
 WHERE conversation_id = :conversation AND id = :id
 
--- name: insert_message
+-- name: insert_small_message
 -- By position, in the order of the columns of the other statements: the hottest one.
+INSERT INTO message (id, conversation_id, parent_id, role, format, depth, open_calls, tokens, usage,
+    model, preview, key, meta, system_id, ref_id, created_at, content)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: insert_message
+-- The same, of which one content is null: what is large lies in a blob.
 INSERT INTO message (id, conversation_id, parent_id, role, format, depth, open_calls, tokens, usage,
     model, preview, key, meta, system_id, ref_id, created_at, content, blob_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
