@@ -33,8 +33,9 @@ from typing import Any, TypeVar, cast
 
 from sessiontree.errors import SessionTreeError, StoreClosed, StoreError
 from sessiontree.store.connection import ANY, Connection, is_too_long, outlast, roll_back
-from sessiontree.store.driver import Opening, SameFile, named, named_errors
+from sessiontree.store.driver import Opening, named, named_errors
 from sessiontree.store.jobs import Ended, Job, Waiting
+from sessiontree.store.samefile import SameFile
 from sessiontree.store.units import Together, is_bounded
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conversation"))  # talk.py
+sys.path.append(str(Path(__file__).parent / "helpers"))
 
 NOBODY = 65534
 

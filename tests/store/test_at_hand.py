@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hands import HERE, warmed, where
+from talk import user
 
 import sessiontree
 from sessiontree import Conversation, Store
@@ -23,19 +25,6 @@ from sessiontree.conversation.anchor import digest
 from sessiontree.errors import StoreClosed
 from sessiontree.store import connection, conversations, messages, reads, units, writer
 from sessiontree.store.appending import Append
-
-HERE = threading.get_ident
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
-
-
-@units.bounded
-def where(db: sqlite3.Connection, *_: object) -> int:
-    """The thread that a unit runs on."""
-    db.execute("SELECT 1").fetchone()
-    return HERE()
 
 
 @units.bounded
@@ -61,16 +50,6 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     async with sessiontree.open_store(target, durability="normal") as opened:
         yield opened
         assert await opened.check() == []
-
-
-async def warmed(store: Store) -> Conversation:
-    """A conversation, after so many quick units that the next are done at hand."""
-    chat = await store.conversation("chat")
-    for number in range(connection.STEADY):
-        await chat.append(user(str(number)))
-        await chat.path(newest=1)
-        await chat.path(newest=1)  # readers take turns
-    return chat
 
 
 async def test_a_lone_caller_is_served_on_its_own_thread(store: Store) -> None:

@@ -18,6 +18,8 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import pytest
+from hands import HERE, warmed, where
+from talk import user
 
 import sessiontree
 from sessiontree import Conversation, Store
@@ -25,20 +27,8 @@ from sessiontree.errors import StoreClosed
 from sessiontree.store import connection, units, writer
 from sessiontree.store.sqlite import SQLiteBackend
 
-HERE = threading.get_ident
 PATIENCE = 20
 """Seconds after which a test says that something hangs; no test waits for it when all is well."""
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
-
-
-@units.bounded
-def where(db: sqlite3.Connection) -> int:
-    """The thread that a unit runs on."""
-    db.execute("SELECT 1").fetchone()
-    return HERE()
 
 
 @pytest.fixture(autouse=True)
@@ -53,18 +43,6 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     async with sessiontree.open_store(tmp_path / "a.db", durability="normal") as opened:
         yield opened
         assert await opened.check() == []
-
-
-async def warmed(store: Store) -> Conversation:
-    """A conversation, after so many quick units that the next are done at hand."""
-    chat = await store.conversation("chat")
-    for number in range(connection.STEADY):
-        await chat.append(user(str(number)))
-        await chat.path(newest=1)
-        await chat.path(newest=1)  # readers take turns
-    assert await store._backend.write(where) == HERE()
-    assert await store._backend.read(where) == HERE()
-    return chat
 
 
 # ---- a signal handler that raises ------------------------------------------------------

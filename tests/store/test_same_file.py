@@ -16,7 +16,7 @@ import pytest
 from talk import user
 
 import sessiontree
-from sessiontree.store import driver
+from sessiontree.store import samefile
 
 SETTLED = 0.2
 """Seconds after which a folder that did not change is believed."""
@@ -163,7 +163,7 @@ async def test_where_the_folder_did_not_change_no_file_is_looked_at(
         await chat.path()
         await asyncio.sleep(SETTLED)
         await chat.append(user("this one finds that it did not"))
-        monkeypatch.setattr(driver.os, "stat", stat)
+        monkeypatch.setattr(samefile.os, "stat", stat)
         await chat.append(user("this one knows"))
         monkeypatch.undo()
     assert looked == [str(file.parent)]
@@ -178,13 +178,13 @@ async def test_a_file_that_changes_behind_its_folder_is_seen_before_long(
     def stat(path: str) -> os.stat_result:
         return seen(path if path != str(file) else __file__)
 
-    monkeypatch.setattr(driver, "BELIEVED", SETTLED)
+    monkeypatch.setattr(samefile, "BELIEVED", SETTLED)
     async with sessiontree.open_store(file) as store:
         chat = await store.conversation("chat")
         for number in range(8):
             await chat.append(user(f"kept {number}"))
             await asyncio.sleep(SETTLED / 8)
-        monkeypatch.setattr(driver.os, "stat", stat)
+        monkeypatch.setattr(samefile.os, "stat", stat)
         await asyncio.sleep(SETTLED)
         with pytest.raises(sessiontree.StoreUnavailable, match="removed or replaced"):
             await chat.append(user("lost"))
@@ -209,7 +209,7 @@ def test_a_change_is_over_when_the_clock_of_the_file_system_has_gone_on(
 ) -> None:
     """A clock that gives whole seconds may tick every two; one that was set back is not
     believed."""
-    assert driver._is_settled(changed, seen) is settled  # pyright: ignore[reportPrivateUsage]
+    assert samefile._is_settled(changed, seen) is settled  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_reader_that_comes_later_makes_no_new_file(file: Path) -> None:
