@@ -94,10 +94,12 @@ class Conversation:
 
     async def refresh(self) -> Conversation:
         """Look again: head, title and the rest, as they are now."""
-        info = await self._anchor.backend.read(reads.conversation, self.id)
+        self._learn(await self._anchor.backend.read(reads.conversation, self.id))
+        return self
+
+    def _learn(self, info: ConversationInfo) -> None:
         self._anchor.info = info
         self._anchor.see(info.head)
-        return self
 
     async def rename(self, title: str | None) -> None:
         """Set the title that people see."""
@@ -467,13 +469,14 @@ class Conversation:
         Looks at the head afresh. Drafts of turns that go on in this process are left out;
         those it tells of are let go with the next save. With a ``budget`` it has a window.
         """
-        await self.refresh()
-        read = self._anchor.backend.read
-        path = await self.path()
-        drafts = drafts_of(await read(reads.drafts, self.id), self._anchor.live)
+        live = set(self._anchor.live)
+        found = await self._anchor.backend.read(reads.where_it_stands, self.id)
+        info, path, in_flight, checkpoints = found
+        self._learn(info)
+        drafts = drafts_of(in_flight, live | self._anchor.live)
         self._anchor.reported = {draft.turn for draft in drafts}
         window = None if budget is None else await self.window(budget, target=target)
-        return resume_of(self.id, path, await self.checkpoints(), drafts, window)
+        return resume_of(self.id, wrapped(path), checkpoints, drafts, window)
 
 
 def as_system(system: str | Mapping[str, Any], format: str | None) -> NewMessage:

@@ -317,6 +317,15 @@ def drafts(db: sqlite3.Connection, conversation_id: int) -> list[DraftRow]:
     return db.execute(SQL["drafts"], {"conversation": conversation_id}).fetchall()
 
 
+def where_it_stands(
+    db: sqlite3.Connection, conversation_id: int
+) -> tuple[ConversationInfo, list[MessageRow], list[DraftRow], list[Checkpoint]]:
+    """A conversation, the path of its head, what is in flight, and its checkpoints."""
+    info = conversation(db, conversation_id)
+    rows = path(db, conversation_id, info.head, None)
+    return info, rows, drafts(db, conversation_id), checkpoints(db, conversation_id)
+
+
 @bounded
 def message_by_key(db: sqlite3.Connection, conversation_id: int, key: str) -> MessageRow | None:
     names = {"conversation": conversation_id, "key": key}
