@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -147,17 +147,17 @@ class Conversation:
         batch = read_batch(messages, format=format, default=self.info.format, keys=names)
         return await self._save(batch, place)
 
-    async def _save(
+    def _save(
         self,
         batch: list[NewMessage],
         parent: int | _Head | None,
         cause: Cause = "append",
-    ) -> list[Message]:
+    ) -> Coroutine[Any, Any, list[Message]]:
         if parent is HEAD:
             wish = Append(batch, now(), True, expected=self.head, cause=cause)
         else:
             wish = Append(batch, now(), False, expected=self.head, parent=parent, cause=cause)
-        return await self._anchor.save(wish)
+        return self._anchor.save(wish)
 
     async def edit(self, message_id: int, message: object) -> Message:
         """Save another version of a message beside it, and move the head there."""

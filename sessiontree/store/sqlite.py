@@ -6,10 +6,10 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from sessiontree.errors import StoreClosed, StoreReadOnly
@@ -78,24 +78,24 @@ class SQLiteBackend:
             if connection is not None:
                 await connection.close()
 
-    async def write(
+    def write(
         self,
         unit: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Run a unit in a transaction of its own or shared; durable when it returns."""
-        return await self._writes().run(partial(unit, **kwargs) if kwargs else unit, args, None)
+        return self._writes().run(partial(unit, **kwargs) if kwargs else unit, args, None)
 
-    async def write_then(
+    def write_then(
         self,
         then: Callable[[T], None],
         unit: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """As ``write``; ``then`` learns the result even when the caller was cancelled."""
-        return await self._writes().run(partial(unit, **kwargs) if kwargs else unit, args, then)
+        return self._writes().run(partial(unit, **kwargs) if kwargs else unit, args, then)
 
     @property
     def how(self) -> Opening:

@@ -278,9 +278,9 @@ async def test_a_connection_that_another_event_loop_has_closed_says_so(tmp_path:
             with pytest.raises(StoreClosed):
                 await one.run_bounded(where)
             await one.close()
-        for way in (store._backend.read(where), store._backend.write(where)):
+        for way in (store._backend.read, store._backend.write):
             with pytest.raises(StoreClosed):
-                await way
+                await way(where)
 
 
 # ---- the log and the thread ------------------------------------------------------------
