@@ -103,25 +103,17 @@ def closed(place: Place) -> Place:
     return place
 
 
-def move_head(
-    db: sqlite3.Connection,
-    conversation: int,
-    at: Standing,
-    to: int | None,
-    cause: Cause,
-    now: int,
-) -> None:
-    """Point the head to ``to``, and record the move; nothing where it is there already."""
-    if at.head != to:
-        record(db, [next_move(conversation, at, to, cause, now)])
-
-
 def next_move(conversation: int, at: Standing, to: int | None, cause: Cause, now: int) -> Move:
     return Move(conversation, (at.newest or 0) + 1, at.move, at.head, to, cause, now)
 
 
 def record(db: sqlite3.Connection, moves: Sequence[Move]) -> None:
     """Write moves down, and make them: each of another conversation."""
+    if len(moves) == 1:
+        conversation, id, _, _, to, _, now = moves[0]
+        db.execute(SQL["insert_move"], moves[0])
+        set_head(db, conversation, to, id, now)
+        return
     db.executemany(SQL["insert_move"], moves)
     db.executemany(
         SQL["set_head"], [(move.to_id, move.id, move.now, move.conversation) for move in moves]
@@ -177,7 +169,9 @@ def _go_to(
 ) -> MessageRow | None:
     if row is not None and row.open_calls:
         raise NotABoundary(row.id, row.open_calls)
-    move_head(db, conversation, at, None if row is None else row.id, cause, now)
+    to = None if row is None else row.id
+    if at.head != to:
+        record(db, [next_move(conversation, at, to, cause, now)])
     return row
 
 
