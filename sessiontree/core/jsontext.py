@@ -137,9 +137,20 @@ def stored(text: str, where: str | Callable[[], str]) -> dict[str, Any]:
     """An object that was written by the store; StoreCorrupt when it is none any more. ``where``
     it stands is for that error, and asked for then."""
     try:
-        value = _quickly(text)
-    except (ValueError, TypeError) as error:
-        raise _damaged(where, error) from error
+        value: Any = orjson.loads(text)
+    except ValueError:
+        value = None
+    return value if _is_flat(value) else _stored_with_care(text, value, where)
+
+
+def _stored_with_care(text: str, value: object, where: str | Callable[[], str]) -> dict[str, Any]:
+    """``value`` is what the fast reader found. It refuses lone surrogates, NaN and the like, and
+    makes floats of integers beyond 64 bits: those texts are read again."""
+    if value is None or not _is_exact(value, text):
+        try:
+            value = json.loads(text)
+        except (ValueError, TypeError) as error:  # the second: no text, in a damaged file
+            raise _damaged(where, error) from error
     if type(value) is not dict:
         raise _damaged(where, f"it is {_kind(value)}")
     return cast("dict[str, Any]", value)
@@ -148,16 +159,6 @@ def stored(text: str, where: str | Callable[[], str]) -> dict[str, Any]:
 def _damaged(where: str | Callable[[], str], problem: object) -> StoreCorrupt:
     place = where() if callable(where) else where
     return StoreCorrupt(f"{place} is not what was saved: {problem}")
-
-
-def _quickly(text: str) -> Any:
-    """As ``json.loads``. The fast reader refuses lone surrogates, NaN and the like, and makes
-    floats of integers beyond 64 bits: those texts are read again."""
-    try:
-        value: object = orjson.loads(text)
-    except ValueError:
-        return json.loads(text)
-    return value if _is_flat(value) or _is_exact(value, text) else json.loads(text)
 
 
 def _is_exact(value: object, text: str) -> bool:
