@@ -85,8 +85,6 @@ def keys(value: object) -> list[str | None]:
 
 def message_id(value: object, conversation: int) -> int:
     """An id that can be looked up; MessageNotFound for what is no id at all."""
-    if type(value) is int and 0 <= value <= LARGEST:
-        return value
     if _is_id(value):
         return value
     raise MessageNotFound(value, conversation, hint="the id of a message is an integer")

@@ -149,10 +149,9 @@ class Connection(aiosqlite.Connection):
     def allow(self, length: int) -> None:
         """From now on values may be of so many bytes. StoreClosed."""
         try:
-            if length != self._allowed:
-                self._allowed = None  # until it is done: a signal may come between
-                self.raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, length)
-                self._allowed = length
+            self._allowed = None  # until it is done: a signal may come between
+            self.raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, length)
+            self._allowed = length
         except sqlite3.ProgrammingError as error:
             raise StoreClosed(f"{self._path} is closed") from error
 

@@ -54,22 +54,25 @@ class SameFile:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    found = _look(path)
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _state(folder: str) -> tuple[int, ...] | None:
     """Which folder it is, and when a name in it was last made, removed or given to another. That
     is its last time of change too, which nobody can set back, as whoever restores a copy does
     with the other one."""
-    try:
-        found = os.stat(folder)
-    except OSError:
+    found = _look(folder)
+    if found is None:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _look(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
 
 
 def _is_settled(changed: int, seen: int) -> bool:

@@ -107,8 +107,7 @@ class SQLiteBackend:
         self._writes()
 
     def _writes(self) -> Writer:
-        if self._closed or self._process != os.getpid():
-            self._refuse_closed()
+        self._refuse_closed()
         if self._writer is None or self._writer_connection is None:
             raise StoreReadOnly(f"{self.name} was opened read-only")
         if not self._writer_connection.alive:
